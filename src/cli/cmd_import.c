@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "import/import.h"
+
+/* More are counted, not told. */
+#define COMPLAINTS_MAX 10
+
+struct import_options {
+	unsigned int format; /* 0: auto, else the importer before it */
+	const char *output;
+	bool force;
+	bool strict;
+	bool json;
+	bool quiet;
+};
+
+static const char *const formats[] = {
+	"auto",
+#define IMPORTER(name) #name,
+#include "import/importers.def"
+#undef IMPORTER
+	NULL,
+};
+
+struct complaints {
+	const struct cli *cli;
+	unsigned int nr_told;
+};
+
+static void tell_complaint(void *ctx, const struct import_complaint *c)
+{
+	struct complaints *told = ctx;
+
+	if (told->nr_told++ < COMPLAINTS_MAX)
+		cli_warn(told->cli, "%s:%llu: %s", c->input, (unsigned long long)c->line_no,
+			 c->why);
+}
+
+/* The output's name is the input's with ".trace" behind it. */
+static int choose_output(const struct import_options *o, const char *input, struct buf *name,
+			 struct err *err)
+{
+	if (o->output)
+		buf_puts(name, o->output);
+	else if (strcmp(input, "-") != 0)
+		buf_printf(name, "%s.trace", input);
+	else
+		return err_set(err, -EINVAL, "name the output with -o when reading standard input");
+	return 0;
+}
+
+static void print_counts(const struct cli *cli, const struct import_options *o,
+			 const struct import_counts *c, const char *output)
+{
+	struct json w = { 0 };
+
+	if (!o->json) {
+		fprintf(cli->out, "import: %llu lines, %llu events, %llu not understood -> %s\n",
+			(unsigned long long)c->nr_lines, (unsigned long long)c->nr_events,
+			(unsigned long long)c->nr_not_understood, output);
+		return;
+	}
+	json_init_file(&w, cli->out, JSON_COMPACT);
+	json_object_begin(&w);
+	json_kv_u64(&w, "lines", c->nr_lines);
+	json_kv_u64(&w, "events", c->nr_events);
+	json_kv_u64(&w, "not_understood", c->nr_not_understood);
+	json_kv_bytes(&w, "output", output, strlen(output));
+	json_object_end(&w);
+	json_release(&w);
+}
+
+static int import_to(const struct cli *cli, const struct import_options *o,
+		     struct import_request *rq)
+{
+	struct complaints told = { .cli = cli };
+	struct import_counts counts = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	rq->format = o->format ? formats[o->format] : NULL;
+	rq->replace = o->force;
+	rq->strict = o->strict;
+	rq->progress = cli_progress_begin(cli, "import", NULL, o->quiet);
+	rq->complain = tell_complaint;
+	rq->complain_ctx = &told;
+	r = import_files(rq, &counts, &err);
+	progress_end(rq->progress);
+	if (r == -EEXIST)
+		return cli_fail_with(cli, "%s is there already; -f replaces it", rq->output);
+	if (r < 0)
+		return cli_fail(cli, &err);
+	print_counts(cli, o, &counts, rq->output);
+	if (counts.nr_not_understood)
+		return cli_fail_with(cli, "%llu of %llu lines were not understood",
+				     (unsigned long long)counts.nr_not_understood,
+				     (unsigned long long)counts.nr_lines);
+	return CLI_DONE;
+}
+
+static int import_run(const struct cli *cli, void *options, int nr_operands, char **operands)
+{
+	const struct import_options *o = options;
+	struct import_request rq = { .paths = (const char *const *)operands,
+				     .nr_paths = (size_t)nr_operands };
+	struct buf name = { 0 };
+	struct err err = { 0 };
+	int status;
+
+	if (choose_output(o, operands[0], &name, &err) < 0) {
+		status = cli_fail(cli, &err);
+	} else {
+		rq.output = buf_str(&name);
+		status = import_to(cli, o, &rq);
+	}
+	buf_release(&name);
+	return status;
+}
+
+static const struct option_spec import_specs[] = {
+	OPT_CHOICE(0, "format", "FORMAT", struct import_options, format, formats,
+		   "the format of the inputs"),
+	OPT_STRING('o', "output", "FILE", struct import_options, output, "the trace to write",
+		   .default_text = "INPUT.trace"),
+	OPT_FLAG('f', "force", struct import_options, force, "replace an existing trace"),
+	OPT_FLAG(0, "strict", struct import_options, strict,
+		 "stop at the first line that is not understood, and write nothing"),
+	OPT_FLAG(0, "json", struct import_options, json, "print the counts as JSON"),
+	OPT_QUIET(struct import_options, quiet),
+};
+
+const struct command command_import = {
+	.name = "import",
+	.summary = "make a trace from files of another format",
+	.operands = "INPUT...",
+	.options = import_specs,
+	.nr_options = ARRAY_LEN(import_specs),
+	.options_size = sizeof(struct import_options),
+	.run = import_run,
+};

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "base/mem.h"
+
+#define READ_BYTES ((size_t)256 << 10)
+
+#define IMPORTER(name) extern const struct importer importer_##name;
+#include "import/importers.def"
+#undef IMPORTER
+
+const struct importer *const importers[] = {
+#define IMPORTER(name) &importer_##name,
+#include "import/importers.def"
+#undef IMPORTER
+};
+const size_t nr_importers = ARRAY_LEN(importers);
+
+const struct importer *importer_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < nr_importers; i++) {
+		if (!strcmp(importers[i]->name, name))
+			return importers[i];
+	}
+	return NULL;
+}
+
+const struct importer *importer_probe(const uint8_t *first, size_t len)
+{
+	const struct importer *best = NULL;
+	int best_score = 0;
+	size_t i;
+
+	for (i = 0; i < nr_importers; i++) {
+		int score = importers[i]->probe(first, len);
+
+		if (score > best_score) {
+			best = importers[i];
+			best_score = score;
+		}
+	}
+	return best;
+}
+
+/* Files. */
+
+struct file_source {
+	struct import_source source;
+	int fd;
+	bool owned; /* standard input is not */
+};
+
+static ssize_t file_read(struct import_source *s, void *p, size_t len, struct err *err)
+{
+	struct file_source *f = (struct file_source *)s;
+	ssize_t n;
+
+	do {
+		n = read(f->fd, p, len);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? err_set(err, -errno, "cannot read") : n;
+}
+
+static void file_close(struct import_source *s)
+{
+	struct file_source *f = (struct file_source *)s;
+
+	if (f->owned)
+		(void)close(f->fd); /* only read from */
+	free(f);
+}
+
+int import_source_open(const char *path, struct import_source **ret, struct err *err)
+{
+	bool owned = strcmp(path, "-") != 0;
+	int fd = owned ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	struct file_source *f;
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open");
+	f = xcalloc(1, sizeof(*f));
+	f->source = (struct import_source){ .read = file_read, .close = file_close };
+	f->fd = fd;
+	f->owned = owned;
+	*ret = &f->source;
+	return 0;
+}
+
+/* Inputs. */
+
+int import_input_open(struct import_input *in, struct err *err)
+{
+	int r;
+
+	if (in->source)
+		return 0; /* by the probe */
+	in->ended = false;
+	in->line_no = 0;
+	r = import_source_open(in->name, &in->source, err);
+	return r < 0 ? err_wrap(err, r, "%s", in->name) : 0;
+}
+
+void import_input_close(struct import_input *in)
+{
+	if (in->source)
+		in->source->close(in->source);
+	in->source = NULL;
+	buf_release(&in->ahead);
+	in->pos = 0;
+	in->ended = true;
+}
+
+/* Reads more behind what is there. What was handed out is given up. */
+static int read_more(struct import_input *in, struct err *err)
+{
+	ssize_t n;
+
+	if (in->pos) {
+		memmove(in->ahead.data, in->ahead.data + in->pos, in->ahead.len - in->pos);
+		in->ahead.len -= in->pos;
+		in->pos = 0;
+	}
+	n = in->source->read(in->source, buf_reserve(&in->ahead, READ_BYTES), READ_BYTES, err);
+	if (n < 0)
+		return err_wrap(err, (int)n, "%s", in->name);
+	in->ended = n == 0;
+	in->ahead.len += (size_t)n;
+	progress_add(in->progress, (uint64_t)n);
+	return 0;
+}
+
+int import_input_peek(struct import_input *in, size_t want, const uint8_t **ret, size_t *ret_len,
+		      struct err *err)
+{
+	while (in->ahead.len - in->pos < want && !in->ended) {
+		int r = read_more(in, err);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = in->ahead.data + in->pos;
+	*ret_len = in->ahead.len - in->pos;
+	return 0;
+}
+
+int import_input_line(struct import_input *in, const char **ret, size_t *ret_len, struct err *err)
+{
+	size_t searched = 0, len;
+
+	for (;;) {
+		size_t there = in->ahead.len - in->pos;
+		const uint8_t *from = in->ahead.data + in->pos;
+		const uint8_t *eol = NULL;
+		int r;
+
+		/* What was searched in vain is not searched again. */
+		if (there > searched)
+			eol = memchr(from + searched, '\n', there - searched);
+		len = eol ? (size_t)(eol - from) : there;
+		if (len > IMPORT_LINE_MAX_BYTES)
+			return err_set(err, -E2BIG, "%s:%llu: the line is longer than %zu MiB",
+				       in->name, (unsigned long long)in->line_no + 1,
+				       IMPORT_LINE_MAX_BYTES >> 20);
+		if (eol || in->ended) {
+			if (!eol && !there)
+				return 0;
+			*ret = (const char *)from;
+			*ret_len = len;
+			in->pos += len + (eol != NULL);
+			in->line_no++;
+			return 1;
+		}
+		searched = there;
+		r = read_more(in, err);
+		if (r < 0)
+			return r;
+	}
+}
+
+/* Running. */
+
+int import_reject_line(struct import *im, const struct import_input *in, struct err *why)
+{
+	struct import_complaint c = { .input = in->name, .line_no = in->line_no, .why = why->text };
+
+	im->counts.nr_not_understood++;
+	if (im->strict)
+		return err_wrap(why, -EBADMSG, "%s:%llu", in->name,
+				(unsigned long long)in->line_no);
+	if (im->complain)
+		im->complain(im->complain_ctx, &c);
+	return 0;
+}
+
+static int choose_importer(const struct import_request *rq, struct import *im,
+			   const struct importer **ret, struct err *err)
+{
+	const uint8_t *first = NULL;
+	size_t len = 0;
+	int r;
+
+	if (rq->format) {
+		*ret = importer_find(rq->format);
+		return *ret ? 0 : err_set(err, -EINVAL, "unknown format '%s'", rq->format);
+	}
+	r = import_input_open(&im->inputs[0], err);
+	if (!r)
+		r = import_input_peek(&im->inputs[0], IMPORT_PROBE_BYTES, &first, &len, err);
+	if (r < 0)
+		return r;
+	*ret = importer_probe(first, len);
+	if (!*ret)
+		return err_set(err, -EOPNOTSUPP, "%s: no known format; name it with --format",
+			       im->inputs[0].name);
+	return 0;
+}
+
+static bool is_plain_file(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISREG(st.st_mode);
+}
+
+/* What an importer feeds becomes a trace at path; on failure there is nothing. */
+static int write_trace(const struct importer *importer, const char *path, bool replace,
+		       struct import *im, struct err *err)
+{
+	struct trace_writer_options options = { .replace = replace, .eager = true };
+	struct trace_writer *writer;
+	int r = trace_writer_open(path, &options, &writer, err);
+
+	if (r < 0)
+		return r;
+	im->feed = trace_writer_add_feed(writer);
+	r = importer->run(im, err);
+	if (r < 0)
+		trace_writer_abandon(writer);
+	else
+		r = trace_writer_close(writer, err);
+	if (r < 0 && is_plain_file(path))
+		(void)unlink(path); /* the failure that led here is the one to tell */
+	return r;
+}
+
+/*
+ * A file that is to be replaced stays until the new one is whole: it may be all
+ * that the user has, or even one of the inputs.
+ */
+static int replace_trace(const struct importer *importer, const char *path, struct import *im,
+			 struct err *err)
+{
+	struct buf name = { 0 };
+	const char *part;
+	int r;
+
+	buf_printf(&name, "%s.part", path);
+	part = buf_str(&name);
+	r = write_trace(importer, part, true, im, err);
+	if (!r && rename(part, path) < 0)
+		r = err_set(err, -errno, "cannot rename %s to %s", part, path);
+	buf_release(&name);
+	return r;
+}
+
+static int run_importer(const struct importer *importer, const struct import_request *rq,
+			struct import *im, struct err *err)
+{
+	if (rq->replace && is_plain_file(rq->output))
+		return replace_trace(importer, rq->output, im, err);
+	return write_trace(importer, rq->output, rq->replace, im, err);
+}
+
+/* How much there is to read, where that can be known. */
+static void set_total(const struct import_request *rq)
+{
+	uint64_t total = 0;
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < rq->nr_paths; i++) {
+		if (stat(rq->paths[i], &st) < 0 || !S_ISREG(st.st_mode))
+			return;
+		total += (uint64_t)st.st_size;
+	}
+	progress_set_total(rq->progress, total);
+}
+
+int import_files(const struct import_request *rq, struct import_counts *ret, struct err *err)
+{
+	struct import im = { .nr_inputs = rq->nr_paths,
+			     .strict = rq->strict,
+			     .complain = rq->complain,
+			     .complain_ctx = rq->complain_ctx };
+	const struct importer *importer = NULL;
+	size_t i;
+	int r;
+
+	if (!rq->nr_paths)
+		return err_set(err, -EINVAL, "nothing to import");
+	im.inputs = xcalloc(rq->nr_paths, sizeof(*im.inputs));
+	for (i = 0; i < rq->nr_paths; i++) {
+		im.inputs[i].name = rq->paths[i];
+		im.inputs[i].progress = rq->progress;
+	}
+	set_total(rq);
+	r = choose_importer(rq, &im, &importer, err);
+	if (!r)
+		r = import_input_open(&im.inputs[0], err);
+	if (!r)
+		r = run_importer(importer, rq, &im, err);
+	for (i = 0; i < rq->nr_paths; i++)
+		import_input_close(&im.inputs[i]);
+	free(im.inputs);
+	if (!r)
+		*ret = im.counts;
+	return r;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Turning files of other formats into a trace.
+ *
+ *   source: bytes of a file  -->  input: peek, lines  -->  importer  -->  feed
+ *
+ * An importer is a `const struct importer importer_<name>` at the foot of its
+ * file and one line in importers.def (doc/howto-add-importer.md). It gets
+ * inputs, gives events, and counts what it did not understand; it neither
+ * prints nor exits. All of this belongs to one thread.
+ */
+#ifndef IMPORT_IMPORT_H
+#define IMPORT_IMPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attrs.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/progress.h"
+#include "trace/writer.h"
+
+/* A longer line is an error: what a reader may have to hold in memory. */
+#define IMPORT_LINE_MAX_BYTES ((size_t)64 << 20)
+/* How much of an input a probe gets to see, if the input has that much. */
+#define IMPORT_PROBE_BYTES ((size_t)64 << 10)
+
+/*
+ * Where bytes come from. A source may stand on another one (a decompressor on a
+ * file) and then owns it.
+ */
+struct import_source {
+	/* The number of bytes, 0 at the end, or -errno. */
+	ssize_t (*read)(struct import_source *s, void *p, size_t len, struct err *err);
+	void (*close)(struct import_source *s);
+};
+
+/* The bytes of a file, or of standard input when the path is "-". */
+MUST_CHECK int import_source_open(const char *path, struct import_source **ret, struct err *err);
+
+/* One file to import. */
+struct import_input {
+	const char *name; /* for messages */
+	struct import_source *source; /* NULL: not yet opened, or closed again */
+	struct buf ahead; /* read but not yet handed out, from `pos` on */
+	size_t pos;
+	bool ended; /* the source has no more */
+	uint64_t line_no; /* of the line handed out last, from 1 */
+	struct progress *progress; /* counts bytes; may be NULL */
+};
+
+MUST_CHECK int import_input_open(struct import_input *in, struct err *err);
+void import_input_close(struct import_input *in);
+/* The next bytes without taking them: at least `want`, unless the input has fewer. */
+MUST_CHECK int import_input_peek(struct import_input *in, size_t want, const uint8_t **ret,
+				 size_t *ret_len, struct err *err);
+/*
+ * The next line without its newline: 1, or 0 at the end, or -errno. Valid until
+ * the next call. The last line needs no newline.
+ */
+MUST_CHECK int import_input_line(struct import_input *in, const char **ret, size_t *ret_len,
+				 struct err *err);
+
+struct import_counts {
+	uint64_t nr_lines; /* or records, of a format that has no lines */
+	uint64_t nr_events;
+	uint64_t nr_not_understood;
+};
+
+/* A part of the input that was not understood. */
+struct import_complaint {
+	const char *input;
+	uint64_t line_no;
+	const char *why;
+};
+
+/* What an importer works on. */
+struct import {
+	struct import_input *inputs; /* opened and closed by the importer, one or all at a time */
+	size_t nr_inputs;
+	struct trace_feed *feed;
+	struct import_counts counts; /* the importer counts */
+	bool strict;
+	void (*complain)(void *ctx, const struct import_complaint *c); /* may be NULL */
+	void *complain_ctx;
+};
+
+/*
+ * The current line of an input was not understood; why has the words. 0: it is
+ * counted, go on. When that shall be an error, why gets the place too and its
+ * status is returned.
+ */
+MUST_CHECK int import_reject_line(struct import *im, const struct import_input *in,
+				  struct err *why);
+
+struct importer {
+	const char *name;
+	const char *summary; /* one line, for help */
+	/* How sure it is, 0 to 100, that a file which begins like this is of its format. Pure. */
+	int (*probe)(const uint8_t *first, size_t len);
+	/* Reads all inputs and feeds the events. 0 or -errno. */
+	int (*run)(struct import *im, struct err *err);
+};
+
+extern const struct importer *const importers[];
+extern const size_t nr_importers;
+
+/* NULL when there is none of that name. */
+const struct importer *importer_find(const char *name);
+/* The one that is surest, NULL when none knows the format. */
+const struct importer *importer_probe(const uint8_t *first, size_t len);
+
+struct import_request {
+	const char *format; /* NULL: to be found out from the first input */
+	const char *const *paths; /* "-": standard input */
+	size_t nr_paths;
+	const char *output;
+	bool replace; /* an existing output is replaced; else it is an error (-EEXIST) */
+	bool strict; /* stop at the first thing that is not understood */
+	struct progress *progress; /* counts bytes read; may be NULL */
+	void (*complain)(void *ctx, const struct import_complaint *c); /* may be NULL */
+	void *complain_ctx;
+};
+
+/*
+ * Makes one trace of all inputs. After a failure there is no output, or still
+ * the one that was there before. Things that were not understood are no failure
+ * unless it was asked to be strict.
+ */
+MUST_CHECK int import_files(const struct import_request *rq, struct import_counts *ret,
+			    struct err *err);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* One event: when, who, what, with which outcome. */
+#ifndef MODEL_EVENT_H
+#define MODEL_EVENT_H
+
+#include "model/value.h"
+
+/* Bits of event.flags; names in flags.def (event_flags), on disk. */
+enum event_flag {
+	EVENT_UNFINISHED = 1, /* never returned: killed in the call, or the call does not return */
+	EVENT_RESTARTED =
+		2, /* interrupted; the kernel made it again as the next event of the thread */
+	EVENT_INTERRUPTED = 4, /* a signal ended it */
+	EVENT_COMPAT = 8, /* made through a 32-bit interface */
+	EVENT_INJECTED = 16, /* the outcome was tampered with (fault injection of another tracer) */
+	EVENT_NO_TIME = 32, /* the times are invented, only their order means something */
+	EVENT_NO_DURATION = 64, /* the exit time is invented */
+};
+
+/* Values of loss.kind; names in flags.def (loss_kinds), on disk. */
+enum loss_kind {
+	LOSS_EVENTS_LOST = 1, /* events that were never stored */
+	LOSS_DATA_TRUNCATED = 2, /* bytes of arguments that were not kept */
+	LOSS_BLOCK_DAMAGED = 3, /* a block of the file could not be read back */
+	LOSS_BLOB_MISSING = 4, /* data that events refer to is gone */
+	LOSS_NOT_CLOSED = 5, /* the recorder ended before the program, or the file was cut */
+	LOSS_CALL_UNSEEN = 6, /* a kind of call that the recorder could not see */
+	LOSS_TREE_INCOMPLETE = 7, /* paths or contents of the trees that could not be noted */
+	LOSS_EVENT_TOO_LARGE = 8,
+	LOSS_FILTERED = 9, /* left out on request */
+};
+
+/* Values of thread_start.how; names in flags.def (start_how), on disk. */
+enum start_how {
+	START_CLONE = 0,
+	START_ATTACH = 1,
+	START_LAUNCH = 2,
+};
+
+struct event {
+	const struct row *row; /* of the table, or made from the trace's own schema */
+	uint16_t flags; /* enum event_flag */
+	uint32_t stream; /* of a trace that is read: position in trace_streams() */
+	uint32_t pid, tid, ppid, pgid; /* 0: not known */
+	uint64_t seq; /* orders events whose times are equal */
+	uint64_t enter_ns, exit_ns; /* since the trace began */
+	uint64_t cpu_ns; /* of the thread, at the exit; 0: not known */
+	uint64_t held_ns; /* for how long the recorder itself held the thread around this call */
+	uint64_t origin; /* line or record number in an imported file; 0: none */
+	struct outcome outcome;
+	struct value args[ROW_ARGS_MAX];
+};
+
+/* A record of another section (metadata, trees, ledger): a row and its values. */
+struct item {
+	const struct row *row;
+	struct value args[ROW_ARGS_MAX];
+};
+
+/* The place of an argument by name, NULL when the row has none of that name. */
+struct value *args_find(const struct row *row, struct value *args, const char *name);
+
+/* When the event takes effect: at its entry if it gives something up, else at its exit. */
+static inline uint64_t event_effect_ns(const struct event *ev)
+{
+	return ev->row->class & A_ENTRY ? ev->enter_ns : ev->exit_ns;
+}
+
+/* Bytes that the event moved from and to storage, pipes and sockets. */
+struct event_bytes {
+	uint64_t read, written;
+};
+
+struct event_bytes event_count_bytes(const struct event *ev);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Iterating over events in global order: a heap of streams, ordered by the key
+ * of each stream's next event. A stream enters the heap when the order reaches
+ * its first block and leaves it with its last event, so memory follows the
+ * threads that are alive at a time.
+ *
+ * Keys do not decrease within a stream: where times do (a clock that jumped, a
+ * file that lies), the key stays, and the stream keeps its order.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/event_codec.h"
+#include "trace/file.h"
+
+/* Our writer's files stay far below; a hostile file shall not take all memory. */
+#define LOADED_BYTES_MAX ((uint64_t)1 << 30)
+
+struct source {
+	const struct trace_stream_info *info;
+	uint32_t block; /* that is loaded */
+	struct buf stored, plain;
+	uint64_t loaded_bytes;
+	struct cursor in;
+	uint32_t events_left;
+	struct event_state state;
+	uint64_t key;
+	struct event head; /* the next event, but for its arguments */
+	struct cursor args;
+};
+
+struct trace_iter {
+	struct trace *t;
+	struct trace_query q;
+	uint32_t *pids, *tids; /* owned copies */
+	const struct trace_stream_info **waiting; /* streams not begun, sorted by first_ns, descending */
+	size_t nr_waiting;
+	struct source **heap;
+	size_t nr_heap;
+	struct source *current; /* whose event was given out last */
+	uint64_t loaded_bytes;
+	struct arena arena;
+};
+
+static bool has_number(const uint32_t *list, size_t nr, uint32_t v)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		if (list[i] == v)
+			return true;
+	}
+	return !nr;
+}
+
+static bool in_range(const struct trace_query *q, uint64_t first_ns, uint64_t last_ns)
+{
+	return last_ns >= q->from_ns && (!q->to_ns || first_ns < q->to_ns);
+}
+
+/* Sources. */
+
+static void free_source(struct trace_iter *it, struct source *s)
+{
+	it->loaded_bytes -= s->loaded_bytes;
+	buf_release(&s->stored);
+	buf_release(&s->plain);
+	free(s);
+}
+
+static int load_block(struct trace_iter *it, struct source *s, struct err *err)
+{
+	const struct block_entry *e = &it->t->blocks.items[s->block];
+	struct block_read b = { .stored = &s->stored, .plain = &s->plain };
+	struct events_prefix p;
+	int r = trace_read_block(it->t, e->offset, &b, err);
+
+	it->loaded_bytes -= s->loaded_bytes;
+	s->loaded_bytes = s->stored.cap + s->plain.cap;
+	it->loaded_bytes += s->loaded_bytes;
+	if (r < 0)
+		return r;
+	if (it->loaded_bytes > LOADED_BYTES_MAX)
+		return trace_fault(it->t, e->offset, -E2BIG, err,
+				   "too many threads are alive at once in this trace");
+	if (b.header.type != BLOCK_EVENTS || b.header.number != s->info->number ||
+	    !events_prefix_get(b.payload, b.len, &p))
+		return trace_fault(it->t, e->offset, -EBADMSG, err, "malformed event block");
+	s->in = (struct cursor){ b.payload + EVENTS_PREFIX_BYTES, b.payload + b.len };
+	s->events_left = p.nr_events;
+	s->state = (struct event_state){ .exit_ns = p.base_ns, .seq = p.base_seq };
+	return 0;
+}
+
+static uint64_t key_of(const struct trace_iter *it, const struct event *ev)
+{
+	switch (it->q.order) {
+	case TRACE_BY_EXIT:
+		return ev->exit_ns;
+	case TRACE_BY_EFFECT:
+		return event_effect_ns(ev);
+	case TRACE_BY_ENTER:
+		break;
+	}
+	return ev->enter_ns;
+}
+
+/* The next block of the stream that has something in the time range. 1, 0 at the end, -errno. */
+static int next_block(struct trace_iter *it, struct source *s, struct err *err)
+{
+	uint32_t n = s->block == NO_BLOCK ? s->info->first_block : it->t->next_of_stream[s->block];
+	int r;
+
+	for (; n != NO_BLOCK; n = it->t->next_of_stream[n]) {
+		const struct block_entry *e = &it->t->blocks.items[n];
+
+		s->block = n;
+		if (!in_range(&it->q, e->first_ns, e->last_ns))
+			continue;
+		r = load_block(it, s, err);
+		if (!r)
+			return 1;
+		r = trace_bad_block(it->t, e, r);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Moves on to the next wanted event. 1, 0 at the end of the stream, -errno. */
+static int advance(struct trace_iter *it, struct source *s, struct err *err)
+{
+	struct event *ev = &s->head;
+	uint64_t key;
+	int r;
+
+	for (;;) {
+		while (!s->events_left) {
+			r = next_block(it, s, err);
+			if (r <= 0)
+				return r;
+		}
+		if (!event_get_head(it->t->schema, &s->in, &s->state, ev, &s->args)) {
+			const struct block_entry *e = &it->t->blocks.items[s->block];
+
+			r = trace_bad_block(it->t, e, -EBADMSG);
+			if (r < 0)
+				return trace_fault(it->t, e->offset, r, err, "malformed event");
+			s->events_left = 0;
+			continue;
+		}
+		s->events_left--;
+		if (it->q.progress)
+			progress_add(it->q.progress, 1);
+		if (in_range(&it->q, ev->enter_ns, ev->exit_ns))
+			break;
+	}
+	key = key_of(it, ev);
+	s->key = key > s->key ? key : s->key;
+	return 1;
+}
+
+static struct source *new_source(const struct trace *t, const struct trace_stream_info *info)
+{
+	struct source *s = xcalloc(1, sizeof(*s));
+
+	s->info = info;
+	s->block = NO_BLOCK;
+	s->head.pid = info->pid;
+	s->head.tid = info->tid;
+	s->head.stream = (uint32_t)(info - t->streams.items);
+	return s;
+}
+
+/* The heap: heap[0] comes first. */
+
+static bool before(const struct source *a, const struct source *b)
+{
+	if (a->key != b->key)
+		return a->key < b->key;
+	if (a->head.seq != b->head.seq)
+		return a->head.seq < b->head.seq;
+	return a->info->number < b->info->number;
+}
+
+static void sift_down(struct trace_iter *it)
+{
+	struct source *s = it->heap[0];
+	size_t i = 0;
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= it->nr_heap)
+			break;
+		if (child + 1 < it->nr_heap && before(it->heap[child + 1], it->heap[child]))
+			child++;
+		if (!before(it->heap[child], s))
+			break;
+		it->heap[i] = it->heap[child];
+		i = child;
+	}
+	it->heap[i] = s;
+}
+
+static void push(struct trace_iter *it, struct source *s)
+{
+	size_t i = it->nr_heap++;
+
+	while (i && before(s, it->heap[(i - 1) / 2])) {
+		it->heap[i] = it->heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	it->heap[i] = s;
+}
+
+static void pop(struct trace_iter *it)
+{
+	it->heap[0] = it->heap[--it->nr_heap];
+	if (it->nr_heap)
+		sift_down(it);
+}
+
+/* Begins the streams whose first event may come before what the heap has. */
+static int wake_streams(struct trace_iter *it, struct err *err)
+{
+	while (it->nr_waiting) {
+		const struct trace_stream_info *info = it->waiting[it->nr_waiting - 1];
+		struct source *s;
+		int r;
+
+		if (it->nr_heap && info->first_ns > it->heap[0]->key)
+			break;
+		it->nr_waiting--;
+		s = new_source(it->t, info);
+		r = advance(it, s, err);
+		if (r <= 0)
+			free_source(it, s);
+		if (r < 0)
+			return r;
+		if (r > 0)
+			push(it, s);
+	}
+	return 0;
+}
+
+static int step_current(struct trace_iter *it, struct err *err)
+{
+	struct source *s = it->current;
+	int r;
+
+	if (!s)
+		return 0;
+	it->current = NULL;
+	r = advance(it, s, err);
+	if (r > 0) {
+		if (it->nr_heap > 1)
+			sift_down(it);
+		return 0;
+	}
+	pop(it);
+	free_source(it, s);
+	return r;
+}
+
+int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err)
+{
+	struct source *s;
+	unsigned int i;
+	int r;
+
+	for (;;) {
+		r = step_current(it, err);
+		if (!r)
+			r = wake_streams(it, err);
+		if (r < 0)
+			return r;
+		if (!it->nr_heap)
+			return 0;
+		s = it->current = it->heap[0];
+		if (it->q.no_args) {
+			for (i = 0; i < s->head.row->nr_args; i++)
+				s->head.args[i].type = VALUE_NONE;
+			break;
+		}
+		arena_reset(&it->arena);
+		if (event_get_args(it->t->schema, &s->args, &it->arena, &s->head))
+			break;
+		r = trace_bad_block(it->t, &it->t->blocks.items[s->block], -EBADMSG);
+		if (r < 0)
+			return trace_fault(it->t, it->t->blocks.items[s->block].offset, r, err,
+					   "malformed arguments");
+		s->events_left = 0;
+	}
+	*ret = &s->head;
+	return 1;
+}
+
+static int by_first_descending(const void *a, const void *b)
+{
+	const struct trace_stream_info *x = *(const struct trace_stream_info *const *)a;
+	const struct trace_stream_info *y = *(const struct trace_stream_info *const *)b;
+
+	if (x->first_ns != y->first_ns)
+		return x->first_ns > y->first_ns ? -1 : 1;
+	return x->number > y->number ? -1 : x->number < y->number;
+}
+
+static uint32_t *copy_numbers(const uint32_t *from, size_t nr)
+{
+	uint32_t *copy = xmalloc(nr * sizeof(*copy));
+
+	if (nr)
+		memcpy(copy, from, nr * sizeof(*copy));
+	return copy;
+}
+
+int trace_iter_open(struct trace *t, const struct trace_query *q, struct trace_iter **ret,
+		    struct err *err)
+{
+	struct trace_iter *it;
+	size_t i;
+
+	if (q->to_ns && q->to_ns <= q->from_ns)
+		return err_set(err, -EINVAL, "the time range ends before it begins");
+	it = xcalloc(1, sizeof(*it));
+	it->t = t;
+	it->q = *q;
+	it->q.pids = it->pids = copy_numbers(q->pids, q->nr_pids);
+	it->q.tids = it->tids = copy_numbers(q->tids, q->nr_tids);
+	it->waiting = xmalloc(t->streams.len * sizeof(*it->waiting));
+	it->heap = xmalloc(t->streams.len * sizeof(*it->heap));
+	arena_init(&it->arena);
+	for (i = 0; i < t->streams.len; i++) {
+		const struct trace_stream_info *s = &t->streams.items[i];
+
+		if (has_number(q->pids, q->nr_pids, s->pid) &&
+		    has_number(q->tids, q->nr_tids, s->tid) &&
+		    in_range(q, s->first_ns, s->last_ns))
+			it->waiting[it->nr_waiting++] = s;
+	}
+	qsort(it->waiting, it->nr_waiting, sizeof(*it->waiting), by_first_descending);
+	*ret = it;
+	return 0;
+}
+
+void trace_iter_close(struct trace_iter *it)
+{
+	size_t i;
+
+	if (!it)
+		return;
+	for (i = 0; i < it->nr_heap; i++)
+		free_source(it, it->heap[i]);
+	arena_release(&it->arena);
+	free(it->waiting);
+	free(it->heap);
+	free(it->pids);
+	free(it->tids);
+	free(it);
+}

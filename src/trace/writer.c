@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The half of the writer that appending threads run: streams, sections, the
+ * blob store with its table of known hashes.
+ *
+ *   stream buffer --(full: copied as one block)--> feed's batch --> sink
+ *   blob bytes ----(copied once)-----------------> blob batch ----> sink
+ *
+ * Invariant: before a block that may refer to the blobs of the blob batch
+ * enters the feed's batch, the blob batch is submitted. So a file that ends
+ * anywhere has the data of all the events that it has.
+ */
+#include "trace/writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/codec.h"
+#include "trace/event_codec.h"
+#include "trace/writer_thread.h"
+
+/* All streams together may hold this much; each gets its share, within limits. */
+#define STREAMS_BYTES ((size_t)8 << 20)
+#define STREAM_MIN_BYTES ((size_t)4 << 10)
+#define STREAM_MAX_BYTES ((size_t)256 << 10)
+#define SECTION_BYTES ((size_t)256 << 10)
+#define DEDUP_ENTRIES_DEFAULT ((size_t)1 << 17)
+#define DEDUP_WAYS 4
+
+enum section {
+	SECTION_META,
+	SECTION_TREE,
+	SECTION_LEDGER,
+	SECTION_MAX,
+};
+
+static const uint8_t section_blocks[SECTION_MAX] = { BLOCK_META, BLOCK_TREE, BLOCK_LEDGER };
+
+struct trace_stream {
+	struct trace_stream *next, *prev;
+	uint64_t number;
+	struct events_prefix prefix; /* of the block that is being filled */
+	struct event_state state;
+	struct buf bytes;
+};
+
+struct known_blob {
+	struct hash128 hash;
+	uint64_t blob; /* 0: empty */
+	uint64_t age;
+};
+
+static_assert(sizeof(struct known_blob) * DEDUP_WAYS == 128, "a set is two cache lines");
+
+struct trace_feed {
+	struct blob_sink blobs; /* first: put_blob() gets a pointer to it */
+	struct trace_writer *writer;
+	struct trace_feed *next;
+	struct trace_stream *streams;
+	size_t nr_streams, stream_limit_bytes;
+	struct buf sections[SECTION_MAX];
+	struct batch *batch, *blob_batch;
+	struct known_blob *known;
+	size_t known_mask; /* number of sets - 1 */
+	uint64_t age;
+};
+
+struct trace_writer {
+	struct sink *sink;
+	struct schema *schema;
+	size_t dedup_entries;
+	pthread_mutex_t lock; /* guards the list of feeds */
+	struct trace_feed *feeds;
+	/* Plain counters: nothing is ordered by them. */
+	_Atomic uint64_t next_seq, next_stream, next_blob_block, nr_losses;
+};
+
+static struct batch_block *add_block(struct batch *b, uint8_t type, uint64_t number)
+{
+	struct batch_block *bb = &b->blocks[b->nr_blocks++];
+
+	*bb = (struct batch_block){ .entry = { .type = type, .number = number },
+				    .at = b->len_bytes };
+	return bb;
+}
+
+static void submit_blobs(struct trace_feed *f)
+{
+	struct batch *b = f->blob_batch;
+
+	if (!b)
+		return;
+	b->blocks[0].len_bytes = b->len_bytes;
+	sink_submit(f->writer->sink, b);
+	f->blob_batch = NULL;
+}
+
+static void submit_batch(struct trace_feed *f)
+{
+	if (f->batch)
+		sink_submit(f->writer->sink, f->batch);
+	f->batch = NULL;
+}
+
+/* Copies a payload into the feed's batch as one block. */
+static struct batch_block *emit_block(struct trace_feed *f, uint8_t type, uint64_t number,
+				      const struct buf *payload)
+{
+	struct batch_block *bb;
+
+	submit_blobs(f);
+	if (f->batch && (f->batch->len_bytes + payload->len > BATCH_BYTES ||
+			 f->batch->nr_blocks == BATCH_BLOCKS_MAX))
+		submit_batch(f);
+	if (!f->batch)
+		f->batch = sink_take_batch(f->writer->sink, payload->len);
+	bb = add_block(f->batch, type, number);
+	bb->len_bytes = payload->len;
+	memcpy(f->batch->bytes + f->batch->len_bytes, payload->data, payload->len);
+	f->batch->len_bytes += payload->len;
+	return bb;
+}
+
+/* Blobs. */
+
+static struct known_blob *known_set(struct trace_feed *f, struct hash128 hash)
+{
+	return &f->known[(hash.low & f->known_mask) * DEDUP_WAYS];
+}
+
+static struct known_blob *find_known(struct trace_feed *f, struct hash128 hash)
+{
+	struct known_blob *set = known_set(f, hash);
+	unsigned int i;
+
+	for (i = 0; i < DEDUP_WAYS; i++) {
+		if (set[i].blob && hash_equal(set[i].hash, hash))
+			return &set[i];
+	}
+	return NULL;
+}
+
+/* Forgets the one of the set that was of no use for the longest time. */
+static void remember(struct trace_feed *f, const struct blob_ref *ref)
+{
+	struct known_blob *set = known_set(f, ref->hash), *oldest = set;
+	unsigned int i;
+
+	for (i = 1; i < DEDUP_WAYS; i++) {
+		if (set[i].age < oldest->age)
+			oldest = &set[i];
+	}
+	*oldest = (struct known_blob){ .hash = ref->hash, .blob = ref->blob, .age = ++f->age };
+}
+
+static uint64_t store_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
+			   struct hash128 hash)
+{
+	struct batch *b = f->blob_batch;
+	uint64_t number, at;
+	uint8_t *p;
+
+	if (b && b->len_bytes + BLOB_PREFIX_BYTES + len > BATCH_BYTES) {
+		submit_blobs(f);
+		b = NULL;
+	}
+	if (!b) {
+		number = atomic_fetch_add_explicit(&f->writer->next_blob_block, 1,
+						   memory_order_relaxed);
+		b = f->blob_batch = sink_take_batch(f->writer->sink, BATCH_ROOM);
+		(void)add_block(b, BLOCK_BLOBS, number);
+	}
+	at = b->len_bytes;
+	p = b->bytes + at;
+	put_le64(p, hash.low);
+	put_le64(p + 8, hash.high);
+	put_le32(p + 16, (uint32_t)len);
+	memcpy(p + BLOB_PREFIX_BYTES, bytes, len);
+	b->len_bytes += BLOB_PREFIX_BYTES + len;
+	b->blocks[0].nr_blobs++;
+	return b->blocks[0].entry.number << BLOB_OFFSET_BITS | at;
+}
+
+static int put_blob(struct blob_sink *sink, const uint8_t *bytes, size_t len, struct blob_ref *ret)
+{
+	struct trace_feed *f = (struct trace_feed *)sink;
+	struct known_blob *known;
+
+	if (len > BLOB_MAX_BYTES)
+		return -E2BIG;
+	ret->hash = hash_bytes(bytes, len);
+	known = find_known(f, ret->hash);
+	if (known) {
+		known->age = ++f->age;
+		ret->blob = known->blob;
+		return 0;
+	}
+	ret->blob = store_blob(f, bytes, len, ret->hash);
+	remember(f, ret);
+	return 0;
+}
+
+int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len, struct blob_ref *ret)
+{
+	int r = sink_error(f->writer->sink);
+
+	return r ? r : put_blob(&f->blobs, bytes, len, ret);
+}
+
+/* Streams. */
+
+static void share_out(struct trace_feed *f)
+{
+	size_t share = STREAMS_BYTES / (f->nr_streams ? f->nr_streams : 1);
+
+	if (share < STREAM_MIN_BYTES)
+		share = STREAM_MIN_BYTES;
+	f->stream_limit_bytes = share < STREAM_MAX_BYTES ? share : STREAM_MAX_BYTES;
+}
+
+static void start_block(struct trace_stream *s)
+{
+	s->prefix.first_index += s->prefix.nr_events;
+	s->prefix.nr_events = 0;
+	s->prefix.first_ns = UINT64_MAX;
+	s->prefix.last_ns = 0;
+	buf_clear(&s->bytes);
+}
+
+static void seal_stream(struct trace_feed *f, struct trace_stream *s)
+{
+	struct block_entry *e;
+
+	if (!s->prefix.nr_events)
+		return;
+	events_prefix_put(s->bytes.data, &s->prefix);
+	e = &emit_block(f, BLOCK_EVENTS, s->number, &s->bytes)->entry;
+	e->pid = s->prefix.pid;
+	e->tid = s->prefix.tid;
+	e->nr_events = s->prefix.nr_events;
+	e->first_index = s->prefix.first_index;
+	e->first_ns = s->prefix.first_ns;
+	e->last_ns = s->prefix.last_ns;
+	start_block(s);
+	/* A stream that grew when there were few may now hold more than its share. */
+	if (s->bytes.cap > 2 * f->stream_limit_bytes)
+		buf_release(&s->bytes);
+}
+
+struct trace_stream *trace_feed_open_stream(struct trace_feed *f, uint32_t pid, uint32_t tid)
+{
+	struct trace_stream *s = xcalloc(1, sizeof(*s));
+
+	s->number = atomic_fetch_add_explicit(&f->writer->next_stream, 1, memory_order_relaxed);
+	s->prefix.pid = pid;
+	s->prefix.tid = tid;
+	start_block(s);
+	s->next = f->streams;
+	if (s->next)
+		s->next->prev = s;
+	f->streams = s;
+	f->nr_streams++;
+	share_out(f);
+	return s;
+}
+
+static void free_stream(struct trace_feed *f, struct trace_stream *s)
+{
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		f->streams = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	f->nr_streams--;
+	share_out(f);
+	buf_release(&s->bytes);
+	free(s);
+}
+
+int trace_feed_close_stream(struct trace_feed *f, struct trace_stream *s)
+{
+	seal_stream(f, s);
+	free_stream(f, s);
+	return sink_error(f->writer->sink);
+}
+
+static int refuse_event(struct trace_feed *f, const struct trace_stream *s, const struct event *ev,
+			int why)
+{
+	struct loss loss = {
+		.kind = why == -E2BIG ? LOSS_EVENT_TOO_LARGE : LOSS_EVENTS_LOST,
+		.pid = s->prefix.pid,
+		.tid = s->prefix.tid,
+		.count = 1,
+		.from_ns = ev->enter_ns,
+		.to_ns = ev->exit_ns,
+		.note = ev->row->name,
+	};
+	int r = trace_feed_loss(f, &loss);
+
+	return r ? r : why;
+}
+
+int trace_feed_event(struct trace_feed *f, struct trace_stream *s, const struct event *ev)
+{
+	struct events_prefix *prefix = &s->prefix;
+	uint64_t seq = ev->seq;
+	int r = sink_error(f->writer->sink);
+
+	if (UNLIKELY(r))
+		return r;
+	if (!seq)
+		seq = 1 + atomic_fetch_add_explicit(&f->writer->next_seq, 1, memory_order_relaxed);
+	if (!prefix->nr_events) {
+		(void)buf_reserve(&s->bytes, EVENTS_PREFIX_BYTES);
+		s->bytes.len = EVENTS_PREFIX_BYTES;
+		prefix->base_ns = ev->enter_ns;
+		prefix->base_seq = seq - 1;
+		s->state = (struct event_state){ .exit_ns = prefix->base_ns,
+						 .seq = prefix->base_seq };
+	}
+	r = event_put(f->writer->schema, ev, seq, &s->state, &f->blobs, &s->bytes);
+	if (UNLIKELY(r))
+		return r == -E2BIG || r == -EOPNOTSUPP ? refuse_event(f, s, ev, r) : r;
+	prefix->nr_events++;
+	if (ev->enter_ns < prefix->first_ns)
+		prefix->first_ns = ev->enter_ns;
+	if (ev->exit_ns > prefix->last_ns)
+		prefix->last_ns = ev->exit_ns;
+	if (s->bytes.len >= f->stream_limit_bytes)
+		seal_stream(f, s);
+	return 0;
+}
+
+/* Sections. */
+
+static void seal_section(struct trace_feed *f, enum section section)
+{
+	struct buf *b = &f->sections[section];
+
+	if (b->len)
+		(void)emit_block(f, section_blocks[section], 0, b);
+	buf_clear(b);
+}
+
+static int section_of(const struct row *row)
+{
+	switch ((int)row->id) {
+	case REC_meta:
+		return SECTION_META;
+	case REC_loss:
+		return SECTION_LEDGER;
+	case REC_tree_entry:
+	case REC_mount:
+		return SECTION_TREE;
+	}
+	return -EINVAL;
+}
+
+int trace_feed_item(struct trace_feed *f, const struct item *item)
+{
+	int section = section_of(item->row);
+	int r = sink_error(f->writer->sink);
+
+	if (r)
+		return r;
+	if (section < 0)
+		return section;
+	r = item_put(f->writer->schema, item, &f->blobs, &f->sections[section]);
+	if (r < 0)
+		return r;
+	if (section == SECTION_LEDGER)
+		atomic_fetch_add_explicit(&f->writer->nr_losses, 1, memory_order_relaxed);
+	if (f->sections[section].len >= SECTION_BYTES)
+		seal_section(f, (enum section)section);
+	return 0;
+}
+
+int trace_feed_meta(struct trace_feed *f, const char *key, const char *value)
+{
+	struct item item = { .row = row_by_id(REC_meta) };
+	struct arena a;
+	int r;
+
+	arena_init(&a);
+	item.args[0] = value_str(&a, key);
+	item.args[1] = value_str(&a, value);
+	r = trace_feed_item(f, &item);
+	arena_release(&a);
+	return r;
+}
+
+int trace_feed_loss(struct trace_feed *f, const struct loss *loss)
+{
+	struct item item = { .row = row_by_id(REC_loss) };
+	struct arena a;
+	int r;
+
+	arena_init(&a);
+	item.args[0] = value_int(loss->kind);
+	item.args[1] = value_int((int32_t)loss->pid);
+	item.args[2] = value_int((int32_t)loss->tid);
+	item.args[3] = value_uint(loss->count);
+	item.args[4] = value_uint(loss->bytes);
+	item.args[5] = value_uint(loss->from_ns);
+	item.args[6] = value_uint(loss->to_ns);
+	if (loss->note)
+		item.args[7] = value_str(&a, loss->note);
+	r = trace_feed_item(f, &item);
+	arena_release(&a);
+	return r;
+}
+
+int trace_feed_flush(struct trace_feed *f)
+{
+	struct trace_stream *s;
+	unsigned int i;
+
+	for (i = 0; i < SECTION_MAX; i++)
+		seal_section(f, (enum section)i);
+	for (s = f->streams; s; s = s->next)
+		seal_stream(f, s);
+	submit_blobs(f);
+	submit_batch(f);
+	return sink_error(f->writer->sink);
+}
+
+/* The writer. */
+
+struct trace_feed *trace_writer_add_feed(struct trace_writer *w)
+{
+	struct trace_feed *f = xcalloc(1, sizeof(*f));
+	size_t sets = 1;
+
+	while (sets * DEDUP_WAYS < w->dedup_entries)
+		sets *= 2;
+	f->blobs.put = put_blob;
+	f->writer = w;
+	f->known = huge_alloc(sets * DEDUP_WAYS * sizeof(*f->known));
+	f->known_mask = sets - 1;
+	share_out(f);
+	sink_add_feed(w->sink);
+	pthread_mutex_lock(&w->lock);
+	f->next = w->feeds;
+	w->feeds = f;
+	pthread_mutex_unlock(&w->lock);
+	return f;
+}
+
+static void free_feed(struct trace_feed *f)
+{
+	unsigned int i;
+
+	while (f->streams)
+		free_stream(f, f->streams);
+	for (i = 0; i < SECTION_MAX; i++)
+		buf_release(&f->sections[i]);
+	huge_free(f->known, (f->known_mask + 1) * DEDUP_WAYS * sizeof(*f->known));
+	free(f);
+}
+
+static void writer_free(struct trace_writer *w)
+{
+	while (w->feeds) {
+		struct trace_feed *f = w->feeds;
+
+		w->feeds = f->next;
+		free_feed(f);
+	}
+	schema_free(w->schema);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+int trace_writer_open(const char *path, const struct trace_writer_options *options,
+		      struct trace_writer **ret, struct err *err)
+{
+	static const struct trace_writer_options defaults;
+	struct trace_writer *w = xcalloc(1, sizeof(*w));
+	struct buf text = { 0 };
+	int r;
+
+	if (!options)
+		options = &defaults;
+	pthread_mutex_init(&w->lock, NULL);
+	w->dedup_entries = options->dedup_entries ? options->dedup_entries : DEDUP_ENTRIES_DEFAULT;
+	w->next_blob_block = 1; /* so that no blob's place is 0 */
+	w->schema = schema_new();
+	r = sink_open(path, options, &w->sink, err);
+	if (r < 0) {
+		writer_free(w);
+		return r;
+	}
+	schema_print(w->schema, &text);
+	r = sink_start(w->sink, text.data, text.len, err);
+	buf_release(&text);
+	if (r < 0) {
+		(void)!sink_close(w->sink, false, 0, 0, NULL); /* the first failure is the one to tell */
+		writer_free(w);
+		return r;
+	}
+	*ret = w;
+	return 0;
+}
+
+int trace_writer_close(struct trace_writer *w, struct err *err)
+{
+	struct trace_feed *f;
+	int r;
+
+	if (!w)
+		return 0;
+	for (f = w->feeds; f; f = f->next)
+		(void)!trace_feed_flush(f); /* a failure sticks and is returned below */
+	r = sink_close(w->sink, true, w->next_stream, w->nr_losses, err);
+	writer_free(w);
+	return r;
+}
+
+static void drop_batches(struct trace_feed *f)
+{
+	/* Handed in empty: the sink frees them. */
+	if (f->batch)
+		f->batch->nr_blocks = 0;
+	if (f->blob_batch)
+		f->blob_batch->nr_blocks = 0;
+	submit_batch(f);
+	if (f->blob_batch)
+		sink_submit(f->writer->sink, f->blob_batch);
+	f->blob_batch = NULL;
+}
+
+void trace_writer_abandon(struct trace_writer *w)
+{
+	struct trace_feed *f;
+
+	if (!w)
+		return;
+	for (f = w->feeds; f; f = f->next)
+		drop_batches(f);
+	(void)!sink_close(w->sink, false, 0, 0, NULL); /* given up: its failure no longer matters */
+	writer_free(w);
+}
+
+int trace_writer_sync(struct trace_writer *w, struct err *err)
+{
+	return sink_wait_idle(w->sink, err);
+}
+
+struct trace_writer_totals trace_writer_totals(struct trace_writer *w)
+{
+	struct trace_writer_totals t;
+
+	sink_totals(w->sink, &t);
+	t.nr_streams = w->next_stream;
+	t.nr_losses = w->nr_losses;
+	return t;
+}

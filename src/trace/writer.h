@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing a trace while something runs that must not be held up.
+ *
+ *   appending thread            writer's own thread
+ *   feed: streams, blobs  -->   batches: pack, checksum, write(2)
+ *
+ * A feed belongs to one thread; several feeds may write one trace. Appending
+ * costs an encoding into memory; full buffers are handed to the writer's thread
+ * and used again. When it cannot keep up (all batches are full) an append
+ * waits: memory is bounded and nothing is dropped. A failed write is sticky:
+ * the file stays readable up to its last finished block, and every later call
+ * returns the error.
+ */
+#ifndef TRACE_WRITER_H
+#define TRACE_WRITER_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "model/event.h"
+
+struct trace_writer;
+struct trace_feed;
+struct trace_stream;
+
+struct trace_writer_options {
+	int level; /* of zstd; 0: the default (1), -1: none */
+	bool replace; /* an existing file is replaced; else it is an error */
+	bool eager; /* pack data blocks even while batches pile up */
+	size_t dedup_entries; /* hashes remembered by each feed; 0: the default */
+};
+
+/* Creates the file. err explains a failure. */
+MUST_CHECK int trace_writer_open(const char *path, const struct trace_writer_options *options,
+				 struct trace_writer **ret, struct err *err);
+/*
+ * Writes what is left, the index and the footer, and frees all feeds and
+ * streams. After an earlier failure that failure is returned. NULL is fine.
+ */
+MUST_CHECK int trace_writer_close(struct trace_writer *w, struct err *err);
+/* Leaves the file as it is, unfinished: for a failure after which closing would lie. */
+void trace_writer_abandon(struct trace_writer *w);
+
+/* For one appending thread; lives until the writer is closed. Any thread may call. */
+struct trace_feed *trace_writer_add_feed(struct trace_writer *w);
+
+/* A thread's life: its events come in the order of the thread. */
+struct trace_stream *trace_feed_open_stream(struct trace_feed *f, uint32_t pid, uint32_t tid);
+/* Hands over what is left of the stream and frees it. */
+MUST_CHECK int trace_feed_close_stream(struct trace_feed *f, struct trace_stream *s);
+
+/*
+ * Appends an event. The stream's pid and tid count, not the event's. seq 0 is
+ * replaced by the writer's own count. -E2BIG: too large for a block; a ledger
+ * entry says so. -EOPNOTSUPP: a row that the table lacks; likewise.
+ */
+MUST_CHECK int trace_feed_event(struct trace_feed *f, struct trace_stream *s,
+				const struct event *ev);
+/* Appends a record to the section of its row (metadata, trees, ledger). */
+MUST_CHECK int trace_feed_item(struct trace_feed *f, const struct item *item);
+/* Stores bytes ahead of the event that will refer to them, at most BLOB_MAX_BYTES. */
+MUST_CHECK int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
+			       struct blob_ref *ret);
+
+/* Shorthands for common records. */
+MUST_CHECK int trace_feed_meta(struct trace_feed *f, const char *key, const char *value);
+
+struct loss {
+	enum loss_kind kind;
+	uint32_t pid, tid;
+	uint64_t count, bytes, from_ns, to_ns;
+	const char *note;
+};
+
+MUST_CHECK int trace_feed_loss(struct trace_feed *f, const struct loss *loss);
+
+/* Hands over all that the feed holds, so that it reaches the file soon. */
+MUST_CHECK int trace_feed_flush(struct trace_feed *f);
+/* Waits until all that was handed over is in the file. */
+MUST_CHECK int trace_writer_sync(struct trace_writer *w, struct err *err);
+
+struct trace_writer_totals {
+	uint64_t nr_events, nr_streams, nr_blobs, blob_bytes, nr_losses;
+	uint64_t file_bytes;
+};
+
+struct trace_writer_totals trace_writer_totals(struct trace_writer *w);
+
+#endif

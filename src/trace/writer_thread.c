@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Invariants:
+ * 1. The file is a sequence of whole blocks up to good_bytes; after a failed
+ *    write it is cut back to that, so that a full disk leaves a readable trace.
+ * 2. Batches are written in the order of submission, so that what an event
+ *    refers to (blobs, submitted before it) is never younger in the file.
+ * 3. Only the writer's thread touches the file, the index and the totals while
+ *    it runs; the lock guards the queue, the free list and the totals' readers.
+ */
+#include "trace/writer_thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/varint.h"
+
+#define LEVEL_DEFAULT 1
+#define SPARE_BATCHES 5
+#define INDEX_ENTRIES_MAX 1024
+/*
+ * Packing data costs more than writing it, so it is done only while the program
+ * does not wait for us. When it had to, this many blocks go out as they are;
+ * twice as many the next time, so that a steady rush is hardly held up.
+ */
+#define RUSH_BLOCKS_MIN 64u
+#define RUSH_BLOCKS_MAX 8192u
+
+struct sink {
+	int fd;
+	char *path;
+	int level;
+	bool eager;
+
+	pthread_mutex_t lock;
+	pthread_cond_t submitted, freed, idle;
+	struct batch *queue_head, **queue_tail, *free_list;
+	unsigned int nr_allocated, nr_allowed;
+	bool busy, stop, running;
+	bool waited; /* a feed found no free batch since the last look */
+	pthread_t thread;
+	atomic_int error; /* written by the thread, read by feeds; relaxed: only its value counts */
+
+	/* Of the writer's thread. */
+	struct block_packer *packer;
+	struct buf out;
+	unsigned int rush_left, rush_next; /* blocks not to pack now, and after the next wait */
+	uint64_t good_bytes;
+	struct block_entry index[INDEX_ENTRIES_MAX];
+	unsigned int nr_index;
+	uint64_t last_index_offset, nr_blocks;
+	struct trace_writer_totals totals;
+};
+
+int sink_error(const struct sink *k)
+{
+	return atomic_load_explicit(&k->error, memory_order_relaxed);
+}
+
+static void fail(struct sink *k, int r)
+{
+	/* Nothing more can be done when even this fails: a reader finds the torn block. */
+	(void)!ftruncate(k->fd, (off_t)k->good_bytes);
+	atomic_store_explicit(&k->error, r, memory_order_relaxed);
+}
+
+static int write_vec(int fd, struct iovec *iov, int nr)
+{
+	while (nr) {
+		ssize_t n = writev(fd, iov, nr);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -ENOSPC;
+		while (nr && (size_t)n >= iov->iov_len) {
+			n -= (ssize_t)iov->iov_len;
+			iov++;
+			nr--;
+		}
+		if (nr) {
+			iov->iov_base = (char *)iov->iov_base + n;
+			iov->iov_len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+/* Writes what was packed, then `more` (which may be empty). */
+static void write_out(struct sink *k, const void *more, size_t more_len)
+{
+	struct iovec iov[2] = {
+		{ .iov_base = k->out.data, .iov_len = k->out.len },
+		{ .iov_base = (void *)more, .iov_len = more_len },
+	};
+	int r;
+
+	if (!sink_error(k) && k->out.len + more_len) {
+		r = write_vec(k->fd, iov, more_len ? 2 : 1);
+		if (r < 0)
+			fail(k, r);
+		else
+			k->good_bytes += k->out.len + more_len;
+	}
+	buf_clear(&k->out);
+}
+
+static void put_index(struct sink *k);
+
+static void note_entry(struct sink *k, const struct block_entry *e)
+{
+	k->index[k->nr_index++] = *e;
+	k->nr_blocks++;
+	if (k->nr_index == INDEX_ENTRIES_MAX)
+		put_index(k);
+}
+
+/* Packs a block into `out`, or writes a large one that is not packed from where it is. */
+static void put_block(struct sink *k, struct block_entry *e, const void *payload, size_t len,
+		      int level)
+{
+	struct block_header h = { .type = e->type, .version = BLOCK_VERSION, .number = e->number };
+
+	e->offset = k->good_bytes + k->out.len;
+	if (level <= 0 && len >= BATCH_BYTES / 2) {
+		h.stored_bytes = h.plain_bytes = (uint32_t)len;
+		h.checksum = block_checksum(payload, len);
+		block_header_put(buf_reserve(&k->out, BLOCK_HEADER_BYTES), &h);
+		k->out.len += BLOCK_HEADER_BYTES;
+		e->stored_bytes = (uint32_t)len;
+		write_out(k, payload, len);
+	} else {
+		size_t before = k->out.len;
+
+		block_pack(k->packer, h, payload, len, level, &k->out);
+		e->stored_bytes = (uint32_t)(k->out.len - before - BLOCK_HEADER_BYTES);
+		if (k->out.len >= BATCH_BYTES)
+			write_out(k, NULL, 0);
+	}
+}
+
+static void put_index(struct sink *k)
+{
+	struct block_entry own = { .type = BLOCK_INDEX };
+	struct buf b = { 0 };
+	unsigned int i;
+	uint8_t *p;
+
+	p = buf_reserve(&b, INDEX_PREFIX_BYTES + k->nr_index * INDEX_ENTRY_BYTES);
+	put_le64(p, k->last_index_offset);
+	put_le64(p + 8, k->nr_index);
+	for (i = 0; i < k->nr_index; i++)
+		block_entry_put(p + INDEX_PREFIX_BYTES + i * INDEX_ENTRY_BYTES, &k->index[i]);
+	b.len = INDEX_PREFIX_BYTES + k->nr_index * INDEX_ENTRY_BYTES;
+	k->nr_index = 0;
+	put_block(k, &own, b.data, b.len, k->level);
+	k->last_index_offset = own.offset;
+	buf_release(&b);
+}
+
+/* Events and records are small and always packed. */
+static int level_for(struct sink *k, const struct block_entry *e)
+{
+	if (e->type != BLOCK_BLOBS || k->eager || !k->rush_left)
+		return k->level;
+	k->rush_left--;
+	return 0;
+}
+
+static void note_rush(struct sink *k, bool waited)
+{
+	if (waited && !k->rush_left) {
+		k->rush_left = k->rush_next;
+		k->rush_next = k->rush_next < RUSH_BLOCKS_MAX ? k->rush_next * 2 : RUSH_BLOCKS_MAX;
+	}
+}
+
+static void write_batch(struct sink *k, struct batch *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < b->nr_blocks && !sink_error(k); i++) {
+		struct batch_block *bb = &b->blocks[i];
+
+		put_block(k, &bb->entry, b->bytes + bb->at, bb->len_bytes,
+			  level_for(k, &bb->entry));
+		note_entry(k, &bb->entry);
+	}
+	write_out(k, NULL, 0);
+}
+
+static void count_batch(struct sink *k, const struct batch *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < b->nr_blocks; i++) {
+		const struct batch_block *bb = &b->blocks[i];
+
+		k->totals.nr_events += bb->entry.nr_events;
+		k->totals.nr_blobs += bb->nr_blobs;
+		if (bb->nr_blobs)
+			k->totals.blob_bytes += bb->len_bytes - bb->nr_blobs * BLOB_PREFIX_BYTES;
+	}
+	k->totals.file_bytes = k->good_bytes;
+}
+
+static void give_room(struct batch *b, size_t room_bytes)
+{
+	if (b->room_bytes == room_bytes)
+		return;
+	huge_free(b->bytes, b->room_bytes);
+	b->bytes = huge_alloc(room_bytes);
+	b->room_bytes = room_bytes;
+}
+
+static void recycle(struct sink *k, struct batch *b)
+{
+	/* One huge event must not leave a huge batch behind. */
+	give_room(b, BATCH_ROOM);
+	b->len_bytes = 0;
+	b->nr_blocks = 0;
+	b->next = k->free_list;
+	k->free_list = b;
+	pthread_cond_signal(&k->freed);
+}
+
+static void *sink_main(void *arg)
+{
+	struct sink *k = arg;
+	struct batch *b;
+
+	pthread_mutex_lock(&k->lock);
+	for (;;) {
+		bool waited;
+
+		while (!k->queue_head && !k->stop)
+			pthread_cond_wait(&k->submitted, &k->lock);
+		b = k->queue_head;
+		if (!b)
+			break;
+		k->queue_head = b->next;
+		if (!b->next)
+			k->queue_tail = &k->queue_head;
+		waited = k->waited;
+		k->waited = false;
+		k->busy = true;
+		pthread_mutex_unlock(&k->lock);
+
+		note_rush(k, waited);
+		write_batch(k, b);
+
+		pthread_mutex_lock(&k->lock);
+		if (!sink_error(k))
+			count_batch(k, b);
+		recycle(k, b);
+		k->busy = false;
+		if (!k->queue_head)
+			pthread_cond_broadcast(&k->idle);
+	}
+	pthread_mutex_unlock(&k->lock);
+	return NULL;
+}
+
+struct batch *sink_take_batch(struct sink *k, size_t room_bytes)
+{
+	struct batch *b;
+
+	pthread_mutex_lock(&k->lock);
+	while (!k->free_list && k->nr_allocated >= k->nr_allowed) {
+		k->waited = true;
+		pthread_cond_wait(&k->freed, &k->lock);
+	}
+	b = k->free_list;
+	if (b)
+		k->free_list = b->next;
+	else
+		k->nr_allocated++;
+	pthread_mutex_unlock(&k->lock);
+	if (!b)
+		b = xcalloc(1, sizeof(*b));
+	give_room(b, room_bytes > BATCH_ROOM ? room_bytes : BATCH_ROOM);
+	b->next = NULL;
+	return b;
+}
+
+void sink_submit(struct sink *k, struct batch *b)
+{
+	pthread_mutex_lock(&k->lock);
+	*k->queue_tail = b;
+	k->queue_tail = &b->next;
+	pthread_cond_signal(&k->submitted);
+	pthread_mutex_unlock(&k->lock);
+}
+
+void sink_add_feed(struct sink *k)
+{
+	pthread_mutex_lock(&k->lock);
+	k->nr_allowed += 2;
+	pthread_mutex_unlock(&k->lock);
+}
+
+int sink_wait_idle(struct sink *k, struct err *err)
+{
+	pthread_mutex_lock(&k->lock);
+	while (k->queue_head || k->busy)
+		pthread_cond_wait(&k->idle, &k->lock);
+	pthread_mutex_unlock(&k->lock);
+	if (sink_error(k))
+		return err_set(err, sink_error(k), "cannot write %s", k->path);
+	return 0;
+}
+
+void sink_totals(struct sink *k, struct trace_writer_totals *ret)
+{
+	pthread_mutex_lock(&k->lock);
+	*ret = k->totals;
+	pthread_mutex_unlock(&k->lock);
+}
+
+static void sink_free(struct sink *k)
+{
+	while (k->free_list) {
+		struct batch *b = k->free_list;
+
+		k->free_list = b->next;
+		huge_free(b->bytes, b->room_bytes);
+		free(b);
+	}
+	if (k->fd >= 0)
+		(void)close(k->fd); /* sink_close() has closed it already where it matters */
+	block_packer_free(k->packer);
+	buf_release(&k->out);
+	pthread_mutex_destroy(&k->lock);
+	pthread_cond_destroy(&k->submitted);
+	pthread_cond_destroy(&k->freed);
+	pthread_cond_destroy(&k->idle);
+	free(k->path);
+	free(k);
+}
+
+int sink_open(const char *path, const struct trace_writer_options *options, struct sink **ret,
+	      struct err *err)
+{
+	struct sink *k;
+	struct stat st;
+	int fd;
+
+	/* A new file, not new content of the old one: somebody may be reading that, even we. */
+	if (options->replace && !lstat(path, &st) && S_ISREG(st.st_mode) && unlink(path) < 0)
+		return err_set(err, -errno, "cannot replace %s", path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot create %s", path);
+	k = xcalloc(1, sizeof(*k));
+	k->fd = fd;
+	k->path = xstrdup(path);
+	k->level = options->level ? options->level : LEVEL_DEFAULT;
+	k->eager = options->eager;
+	k->queue_tail = &k->queue_head;
+	k->nr_allowed = SPARE_BATCHES;
+	k->rush_next = RUSH_BLOCKS_MIN;
+	k->packer = block_packer_new();
+	pthread_mutex_init(&k->lock, NULL);
+	pthread_cond_init(&k->submitted, NULL);
+	pthread_cond_init(&k->freed, NULL);
+	pthread_cond_init(&k->idle, NULL);
+	*ret = k;
+	return 0;
+}
+
+int sink_start(struct sink *k, const void *schema, size_t schema_len, struct err *err)
+{
+	struct block_entry file = { .type = BLOCK_FILE }, described = { .type = BLOCK_SCHEMA };
+	uint8_t payload[FILE_PAYLOAD_BYTES] = "reprise trace\n";
+	int r;
+
+	put_le32(payload + 16, TRACE_FORMAT_VERSION);
+	put_block(k, &file, payload, sizeof(payload), 0);
+	put_block(k, &described, schema, schema_len, k->level);
+	write_out(k, NULL, 0);
+	if (sink_error(k))
+		return err_set(err, sink_error(k), "cannot write %s", k->path);
+	note_entry(k, &file);
+	note_entry(k, &described);
+	r = pthread_create(&k->thread, NULL, sink_main, k);
+	if (r)
+		return err_set(err, -r, "cannot start the writer's thread");
+	k->running = true;
+	return 0;
+}
+
+static void put_footer(struct sink *k, uint64_t nr_streams, uint64_t nr_losses)
+{
+	struct block_entry own = { .type = BLOCK_FOOTER };
+	uint8_t payload[FOOTER_PAYLOAD_BYTES];
+	struct footer f = {
+		.nr_blocks = k->nr_blocks,
+		.nr_events = k->totals.nr_events,
+		.nr_streams = nr_streams,
+		.nr_blobs = k->totals.nr_blobs,
+		.blob_bytes = k->totals.blob_bytes,
+		.nr_losses = nr_losses,
+	};
+
+	if (k->nr_index)
+		put_index(k);
+	f.index_offset = k->last_index_offset;
+	f.own_offset = k->good_bytes + k->out.len;
+	footer_put(payload, &f);
+	put_block(k, &own, payload, sizeof(payload), 0);
+	write_out(k, NULL, 0);
+}
+
+int sink_close(struct sink *k, bool finish, uint64_t nr_streams, uint64_t nr_losses,
+	       struct err *err)
+{
+	int r;
+
+	if (k->running) {
+		pthread_mutex_lock(&k->lock);
+		k->stop = true;
+		pthread_cond_signal(&k->submitted);
+		pthread_mutex_unlock(&k->lock);
+		pthread_join(k->thread, NULL);
+	}
+	if (finish && !sink_error(k))
+		put_footer(k, nr_streams, nr_losses);
+	r = sink_error(k);
+	/* Some file systems report a full disk only now. */
+	if (close(fd_take(&k->fd)) < 0 && !r)
+		r = -errno;
+	if (r)
+		err_set(err, r, "cannot write %s", k->path);
+	sink_free(k);
+	return r;
+}

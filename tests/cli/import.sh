@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# reprise import, and that what `show --exact` prints becomes the same trace.
+set -u
+
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+nr=0
+
+# ok STATUS NAME
+ok() {
+	nr=$((nr + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $nr - $2"
+	else
+		echo "not ok $nr - $2"
+		sed 's/^/# /' out err 2>/dev/null
+	fi
+}
+
+# run STATUS WORDS...: runs the program, compares the exit status
+run() {
+	wanted=$1
+	shift
+	"$REPRISE" "$@" >out 2>err
+	[ $? -eq "$wanted" ]
+}
+
+echo 1..12
+
+# The example at the head of the document.
+sed -n '/^    # reprise exact/,/^$/s/^    //p' "$TOP/doc/trace-text.md" >a.txt
+
+run 0 import a.txt
+ok $? 'the example of doc/trace-text.md is understood'
+[ "$(cat out)" = 'import: 9 lines, 5 events, 0 not understood -> a.txt.trace' ]
+ok $? 'counts'
+run 0 show --exact a.txt.trace && cmp -s out a.txt
+ok $? 'it is printed as it was'
+"$REPRISE" show --exact a.txt.trace | "$REPRISE" import --format=exact -o b.trace - >out 2>err
+ok $? 'from standard input'
+run 0 diff a.txt.trace b.trace
+ok $? 'both traces are equal'
+run 0 check b.trace
+ok $? 'and whole'
+
+run 2 import a.txt && grep -q 'a.txt.trace is there already' err
+ok $? 'an existing trace is not replaced'
+run 2 import - <a.txt && grep -q 'name the output' err
+ok $? 'standard input gives no name'
+
+printf 'marker(text="good")\nmarker(text=bad)\n' >c.txt
+run 2 import c.txt && grep -q 'c.txt:2: column 13: expected a string' err &&
+	[ "$(cat out)" = 'import: 2 lines, 1 events, 1 not understood -> c.txt.trace' ]
+ok $? 'a line that is not understood is told, counted, and passed over'
+run 2 import --strict -o d.trace c.txt && [ ! -e d.trace ] && [ ! -s out ]
+ok $? 'with --strict it ends the import, and there is no trace'
+run 2 import -f --json c.txt &&
+	[ "$(cat out)" = '{"lines":2,"events":1,"not_understood":1,"output":"c.txt.trace"}' ]
+ok $? 'counts as JSON'
+echo 'hello' >e.txt
+run 2 import e.txt && grep -q 'no known format' err
+ok $? 'an unknown format is said to be unknown'
