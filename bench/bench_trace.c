@@ -264,8 +264,7 @@ static void print_read(const char *name, struct setup s,
 
 	printf("  \"%s\": {\"events\": %llu, \"events_per_second\": %.0f, "
 	       "\"events_per_second_best\": %.0f, \"peak_memory_bytes\": %llu}%s\n",
-	       name, (unsigned long long)s.nr_events,
-	       (double)s.nr_events * 1e9 / (double)r.wall_ns,
+	       name, (unsigned long long)s.nr_events, (double)s.nr_events * 1e9 / (double)r.wall_ns,
 	       (double)s.nr_events * 1e9 / (double)rounds[0].wall_ns,
 	       (unsigned long long)r.peak_bytes, end);
 	fflush(stdout);

@@ -32,7 +32,7 @@ static inline void *arena_alloc(struct arena *a, size_t size)
 	uint8_t *p = a->pos;
 
 	size = (size + 7) & ~(size_t)7;
-	if (UNLIKELY(size > (size_t)(a->end - p)))
+	if (UNLIKELY(!p || size > (size_t)(a->end - p)))
 		return arena_alloc_slow(a, size);
 	a->pos = p + size;
 	return p;

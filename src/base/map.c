@@ -11,7 +11,7 @@
 
 void map_release(struct map *m)
 {
-	MAP_EACH(m, e)
+	MAP_EACH (m, e)
 		free(e->key);
 	free(m->entries);
 	free(m->slots);

@@ -77,9 +77,9 @@ static void print_text(const struct cli *cli, const char *path, const struct che
 
 	collect(c, counts);
 	fprintf(cli->out, "%s: %s\n", path,
-		check_ok(c)	? "intact and complete" :
-		check_intact(c) ? "intact, but its ledger says that something is missing" :
-				  "damaged or unfinished");
+		check_ok(c)	  ? "intact and complete"
+		: check_intact(c) ? "intact, but its ledger says that something is missing"
+				  : "damaged or unfinished");
 	for (i = 0; i < NR_COUNTS; i++) {
 		if (counts[i].n)
 			fprintf(cli->out, "%16llu %s\n", (unsigned long long)counts[i].n,
@@ -108,7 +108,8 @@ static int run_salvage(const struct cli *cli, const struct check_options *o, con
 		json_object_end(&w);
 		json_release(&w);
 	} else {
-		fprintf(cli->out, "%s: %llu events saved, %llu known to be lost, %llu without their data\n",
+		fprintf(cli->out,
+			"%s: %llu events saved, %llu known to be lost, %llu without their data\n",
 			o->output, (unsigned long long)res.nr_events,
 			(unsigned long long)res.nr_lost_events,
 			(unsigned long long)res.nr_missing_data);

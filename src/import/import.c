@@ -108,7 +108,10 @@ int import_input_open(struct import_input *in, struct err *err)
 	in->ended = false;
 	in->line_no = 0;
 	r = import_source_open(in->name, &in->source, err);
-	return r < 0 ? err_wrap(err, r, "%s", in->name) : 0;
+	if (r < 0)
+		return err_wrap(err, r, "%s", in->name);
+	(void)buf_reserve(&in->ahead, READ_BYTES); /* so that there are bytes to point to */
+	return 0;
 }
 
 void import_input_close(struct import_input *in)
@@ -158,6 +161,8 @@ int import_input_line(struct import_input *in, const char **ret, size_t *ret_len
 {
 	size_t searched = 0, len;
 
+	if (!in->source)
+		return 0;
 	for (;;) {
 		size_t there = in->ahead.len - in->pos;
 		const uint8_t *from = in->ahead.data + in->pos;

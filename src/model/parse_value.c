@@ -508,9 +508,11 @@ static int parse_list(struct parser *p, const struct arg *a, struct value *ret)
 	count = p->stack.len - base;
 	if (count > UINT32_MAX)
 		return scan_bad(&p->scan, p->scan.pos, "list is too long");
-	*ret = value_list(p->arena, (uint32_t)count);
-	if (count)
+	*ret = (struct value){ .type = VALUE_LIST };
+	if (count) {
+		*ret = value_list(p->arena, (uint32_t)count);
 		memcpy(ret->items, p->stack.items + base, count * sizeof(v));
+	}
 	p->stack.len = base;
 	return 0;
 }

@@ -431,7 +431,7 @@ static bool row_matches(const struct filter *f, const struct row *row)
 	return found;
 }
 
-static bool row_is_wanted(struct filter *f, const struct row *row)
+bool filter_wants_row(struct filter *f, const struct row *row)
 {
 	uint8_t *verdict = &f->rows[row->id];
 
@@ -481,7 +481,7 @@ bool filter_matches(struct filter *f, const struct event *ev, struct fdpaths *pa
 	if (f->empty)
 		return true;
 	/* The cheap questions first. */
-	return (f->any_row || row_is_wanted(f, ev->row)) &&
+	return (f->any_row || filter_wants_row(f, ev->row)) &&
 	       has_number(f->pids, f->o->pids.len, ev->pid) &&
 	       has_number(f->tids, f->o->tids.len, ev->tid) && outcome_matches(f, ev) &&
 	       time_matches(f, ev) && (!f->o->fds.len || has_fd(f, ev)) &&

@@ -81,7 +81,8 @@ void footer_get(const uint8_t *p, struct footer *f);
 
 /* What the index says of a block. */
 #define INDEX_ENTRY_BYTES 64
-#define INDEX_PREFIX_BYTES 16 /* offset of the index block before this one (0: none), number of entries */
+#define INDEX_PREFIX_BYTES                                                                         \
+	16 /* offset of the index block before this one (0: none), number of entries */
 
 struct block_entry {
 	uint8_t type;

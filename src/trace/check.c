@@ -116,7 +116,8 @@ static void check_blobs(struct checker *k, const struct block_entry *e, const ui
 		struct hash128 hash, real;
 		uint64_t size;
 
-		if (len - at < BLOB_PREFIX_BYTES || get_le32(p + at + 16) > len - at - BLOB_PREFIX_BYTES) {
+		if (len - at < BLOB_PREFIX_BYTES ||
+		    get_le32(p + at + 16) > len - at - BLOB_PREFIX_BYTES) {
 			bad_block(k, e, "malformed data block");
 			return;
 		}
@@ -290,9 +291,9 @@ static int check_data_blocks(struct checker *k, struct err *err)
 			else
 				check_blobs(k, e, b.payload, b.len);
 		}
-		k->pass_to = i < k->t->blob_blocks.len ?
-				     k->t->blocks.items[k->t->blob_blocks.items[i]].number :
-				     UINT64_MAX;
+		k->pass_to = i < k->t->blob_blocks.len
+				     ? k->t->blocks.items[k->t->blob_blocks.items[i]].number
+				     : UINT64_MAX;
 		r = check_references(k, first_pass, err);
 		first_pass = false;
 		k->pass_from = k->pass_to;

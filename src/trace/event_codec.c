@@ -117,7 +117,7 @@ static bool get_parts(struct cursor *in, uint64_t set, uint64_t parts[PART_MAX])
 static void apply_parts(uint64_t set, const uint64_t parts[PART_MAX], struct event_state *state,
 			struct event *ev)
 {
-#define HAS(bit) (set >> (bit) & 1)
+#define HAS(bit) (set >> (bit)&1)
 	ev->flags = HAS(PART_FLAGS) ? (uint16_t)parts[PART_FLAGS] : 0;
 	ev->outcome.err = HAS(PART_ERRNO) ? (int32_t)unzigzag(parts[PART_ERRNO]) : 0;
 	state->seq++;

@@ -27,9 +27,8 @@ MUST_CHECK int event_put(const struct schema *s, const struct event *ev, uint64_
  * *ret_args gets where they are. False when the bytes are malformed or the
  * schema has no such row.
  */
-MUST_CHECK bool event_get_head(const struct schema *s, struct cursor *in,
-			       struct event_state *state, struct event *ev,
-			       struct cursor *ret_args);
+MUST_CHECK bool event_get_head(const struct schema *s, struct cursor *in, struct event_state *state,
+			       struct event *ev, struct cursor *ret_args);
 MUST_CHECK bool event_get_args(const struct schema *s, struct cursor *args, struct arena *arena,
 			       struct event *ev);
 

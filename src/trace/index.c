@@ -22,7 +22,8 @@
 #define SCAN_EFFORT 16
 #define SCAN_WINDOW ((size_t)1 << 16)
 
-int trace_fault(const struct trace *t, uint64_t offset, int r, struct err *err, const char *fmt, ...)
+int trace_fault(const struct trace *t, uint64_t offset, int r, struct err *err, const char *fmt,
+		...)
 {
 	char words[256];
 	va_list ap;
@@ -95,8 +96,8 @@ int trace_read_block(struct trace *t, uint64_t offset, struct block_read *b, str
  * and gets where its first entry does: entries stand in the order of the file,
  * so a file cannot list more blocks than it has room for.
  */
-static int load_index_block(struct trace *t, uint64_t offset, struct block_read *b,
-			    uint64_t *below, uint64_t *ret_prev, struct err *err)
+static int load_index_block(struct trace *t, uint64_t offset, struct block_read *b, uint64_t *below,
+			    uint64_t *ret_prev, struct err *err)
 {
 	uint64_t nr, i;
 	int r = trace_read_block(t, offset, b, err);
@@ -317,7 +318,9 @@ int trace_find_blocks(struct trace *t, struct err *err)
 {
 	struct buf stored = { 0 }, plain = { 0 };
 	struct block_read b = { .stored = &stored, .plain = &plain };
-	struct err why = { "" }; /* of the last thing that did not work; told only if it ends here */
+	struct err why = {
+		""
+	}; /* of the last thing that did not work; told only if it ends here */
 	int r = -EBADMSG;
 
 	if (!(t->flags & TRACE_SALVAGE))

@@ -35,7 +35,8 @@ struct trace_iter {
 	struct trace *t;
 	struct trace_query q;
 	uint32_t *pids, *tids; /* owned copies */
-	const struct trace_stream_info **waiting; /* streams not begun, sorted by first_ns, descending */
+	const struct trace_stream_info *
+		*waiting; /* streams not begun, sorted by first_ns, descending */
 	size_t nr_waiting;
 	struct source **heap;
 	size_t nr_heap;
@@ -337,8 +338,7 @@ int trace_iter_open(struct trace *t, const struct trace_query *q, struct trace_i
 		const struct trace_stream_info *s = &t->streams.items[i];
 
 		if (has_number(q->pids, q->nr_pids, s->pid) &&
-		    has_number(q->tids, q->nr_tids, s->tid) &&
-		    in_range(q, s->first_ns, s->last_ns))
+		    has_number(q->tids, q->nr_tids, s->tid) && in_range(q, s->first_ns, s->last_ns))
 			it->waiting[it->nr_waiting++] = s;
 	}
 	qsort(it->waiting, it->nr_waiting, sizeof(*it->waiting), by_first_descending);

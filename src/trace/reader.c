@@ -302,8 +302,9 @@ int trace_tail(const struct trace *t, struct err *err)
 	if (t->damages.len && t->damages.items[t->damages.len - 1].tail)
 		return trace_fault(t, t->end_bytes, -EBADMSG, err,
 				   "the file ends within a block; what came before it was read");
-	(void)trace_fault(t, t->end_bytes, 0, err,
-			  "the trace was not closed: its recorder was stopped, or the file was cut");
+	(void)trace_fault(
+		t, t->end_bytes, 0, err,
+		"the trace was not closed: its recorder was stopped, or the file was cut");
 	return 1;
 }
 

@@ -115,6 +115,17 @@ static int note_gaps(struct salvage *s)
 	return 0;
 }
 
+static bool ends_torn(const struct trace *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->damages.len; i++) {
+		if (t->damages.items[i].tail)
+			return true;
+	}
+	return false;
+}
+
 static int note_losses(struct salvage *s)
 {
 	size_t i;
@@ -134,7 +145,7 @@ static int note_losses(struct salvage *s)
 
 		r = trace_feed_loss(s->to, &loss);
 	}
-	if (!r && !s->from->has_footer) {
+	if (!r && !s->from->has_footer && !ends_torn(s->from)) {
 		struct loss loss = { .kind = LOSS_NOT_CLOSED };
 
 		r = trace_feed_loss(s->to, &loss);
@@ -167,8 +178,8 @@ int trace_salvage(const char *path, const char *output, bool replace, struct pro
 	r = trace_open(path, TRACE_SALVAGE, &s.from, err);
 	if (r < 0)
 		return r;
-	r = s.from->blocks.len ? trace_writer_open(output, &options, &s.writer, err) :
-				 err_set(err, -EBADMSG, "%s: nothing in it can be read", path);
+	r = s.from->blocks.len ? trace_writer_open(output, &options, &s.writer, err)
+			       : err_set(err, -EBADMSG, "%s: nothing in it can be read", path);
 	if (r < 0)
 		goto out;
 	progress_set_total(progress, trace_nr_events(s.from));

@@ -18,6 +18,7 @@ struct salvage_result {
 
 /* On failure no output is left behind. */
 MUST_CHECK int trace_salvage(const char *path, const char *output, bool replace,
-			     struct progress *progress, struct salvage_result *ret, struct err *err);
+			     struct progress *progress, struct salvage_result *ret,
+			     struct err *err);
 
 #endif

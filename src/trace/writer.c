@@ -322,8 +322,8 @@ int trace_feed_event(struct trace_feed *f, struct trace_stream *s, const struct 
 		s->bytes.len = EVENTS_PREFIX_BYTES;
 		prefix->base_ns = ev->enter_ns;
 		prefix->base_seq = seq - 1;
-		s->state = (struct event_state){ .exit_ns = prefix->base_ns,
-						 .seq = prefix->base_seq };
+		s->state =
+			(struct event_state){ .exit_ns = prefix->base_ns, .seq = prefix->base_seq };
 	}
 	r = event_put(f->writer->schema, ev, seq, &s->state, &f->blobs, &s->bytes);
 	if (UNLIKELY(r))
@@ -357,7 +357,7 @@ static int section_of(const struct row *row)
 	case REC_loss:
 		return SECTION_LEDGER;
 	case REC_tree_entry:
-	case REC_mount:
+	case REC_tree_mount:
 		return SECTION_TREE;
 	}
 	return -EINVAL;
@@ -501,7 +501,8 @@ int trace_writer_open(const char *path, const struct trace_writer_options *optio
 	r = sink_start(w->sink, text.data, text.len, err);
 	buf_release(&text);
 	if (r < 0) {
-		(void)!sink_close(w->sink, false, 0, 0, NULL); /* the first failure is the one to tell */
+		(void)!sink_close(w->sink, false, 0, 0,
+				  NULL); /* the first failure is the one to tell */
 		writer_free(w);
 		return r;
 	}

@@ -269,8 +269,7 @@ static void test_map_grows(void **state)
 	for (i = 0; i < 10000; i++)
 		assert_ptr_equal(map_get(&m, key, key_of(key, sizeof(key), i)), value_of(i));
 	assert_null(map_get(&m, "key", 3));
-	MAP_EACH(&m, e)
-	{
+	MAP_EACH (&m, e) {
 		assert_int_equal(e->key_len, key_of(key, sizeof(key), next));
 		assert_string_equal(e->key, key);
 		assert_ptr_equal(e->value, value_of(next++));
@@ -302,8 +301,7 @@ static void test_map_removes(void **state)
 		if (i % 3)
 			assert_null(map_remove(&m, key, len));
 	}
-	MAP_EACH(&m, e)
-	{
+	MAP_EACH (&m, e) {
 		int at = (int)(intptr_t)e->value - 1;
 
 		assert_true(at > last);
