@@ -26,10 +26,10 @@ static inline void buf_clear(struct buf *b)
 	b->len = 0;
 }
 
-/* Makes room for `more` bytes and returns where they go; the caller adds to len. */
+/* Makes room for `more` bytes and returns where they go, never NULL; the caller adds to len. */
 static inline uint8_t *buf_reserve(struct buf *b, size_t more)
 {
-	if (UNLIKELY(b->cap - b->len < more))
+	if (UNLIKELY(!b->data || b->cap - b->len < more))
 		buf_grow(b, more);
 	return b->data + b->len;
 }

@@ -15,17 +15,21 @@ static int copy_piece(struct copier *c, const struct data *d, uint64_t piece, st
 {
 	const uint8_t *bytes;
 	size_t len;
-	int r = trace_load_piece(c->from, d, piece, &bytes, &len, NULL);
+	struct err why;
+	int r = trace_load_piece(c->from, d, piece, &bytes, &len, &why);
 
 	*ret = (struct blob_ref){ .hash = d->refs[piece].hash };
 	if (r == 1) {
 		r = trace_feed_blob(c->to, bytes, len, ret);
 		return r < 0 ? err_set(c->err, r, "cannot write the new trace") : 0;
 	}
-	if (r == -ENODATA || r == -EBADMSG)
+	if (r < 0 && r != -ENODATA && r != -EBADMSG) {
+		if (c->err)
+			*c->err = why;
+		return r;
+	}
+	if (r < 0)
 		c->missing = true;
-	else if (r < 0)
-		return err_set(c->err, r, "cannot read %s", trace_path(c->from));
 	return 0;
 }
 

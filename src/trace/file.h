@@ -38,6 +38,8 @@ struct trace {
 	bool has_footer; /* also when found by a scan */
 	struct footer footer;
 	uint64_t end_bytes; /* where the last good block ends */
+	int late_r; /* 0, or a failure that its caller did not want to hear of; trace_tail() tells it */
+	struct err late; /* its words */
 
 	struct schema *schema;
 	struct block_unpacker *unpacker;

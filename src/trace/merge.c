@@ -130,26 +130,39 @@ static int next_block(struct trace_iter *it, struct source *s, struct err *err)
 	return 0;
 }
 
+/* The rest of the loaded block is of no use: an error, or (salvaging) something to go on from: 0. */
+static int give_up_block(struct trace_iter *it, struct source *s, const char *why, struct err *err)
+{
+	const struct block_entry *e = &it->t->blocks.items[s->block];
+	int r = trace_bad_block(it->t, e, -EBADMSG);
+
+	s->events_left = 0;
+	s->in = (struct cursor){ 0 };
+	return r < 0 ? trace_fault(it->t, e->offset, r, err, "%s", why) : 0;
+}
+
 /* Moves on to the next wanted event. 1, 0 at the end of the stream, -errno. */
 static int advance(struct trace_iter *it, struct source *s, struct err *err)
 {
 	struct event *ev = &s->head;
 	uint64_t key;
-	int r;
+	int r = 0;
 
 	for (;;) {
 		while (!s->events_left) {
-			r = next_block(it, s, err);
+			if (cursor_left(&s->in))
+				r = give_up_block(it, s, "event block holds more than it says",
+						  err);
+			if (!r)
+				r = next_block(it, s, err);
 			if (r <= 0)
 				return r;
+			r = 0;
 		}
 		if (!event_get_head(it->t->schema, &s->in, &s->state, ev, &s->args)) {
-			const struct block_entry *e = &it->t->blocks.items[s->block];
-
-			r = trace_bad_block(it->t, e, -EBADMSG);
+			r = give_up_block(it, s, "malformed event", err);
 			if (r < 0)
-				return trace_fault(it->t, e->offset, r, err, "malformed event");
-			s->events_left = 0;
+				return r;
 			continue;
 		}
 		s->events_left--;
@@ -289,11 +302,9 @@ int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err)
 		arena_reset(&it->arena);
 		if (event_get_args(it->t->schema, &s->args, &it->arena, &s->head))
 			break;
-		r = trace_bad_block(it->t, &it->t->blocks.items[s->block], -EBADMSG);
+		r = give_up_block(it, s, "malformed arguments", err);
 		if (r < 0)
-			return trace_fault(it->t, it->t->blocks.items[s->block].offset, r, err,
-					   "malformed arguments");
-		s->events_left = 0;
+			return r;
 	}
 	*ret = &s->head;
 	return 1;

@@ -297,6 +297,10 @@ const struct trace_damage *trace_damages(const struct trace *t, size_t *ret_nr)
 
 int trace_tail(const struct trace *t, struct err *err)
 {
+	if (t->late_r && err)
+		*err = t->late;
+	if (t->late_r)
+		return t->late_r;
 	if (t->closed)
 		return 0;
 	if (t->damages.len && t->damages.items[t->damages.len - 1].tail)
@@ -404,20 +408,32 @@ int trace_items_next(struct trace_items *it, struct item **ret, struct err *err)
 	}
 }
 
-static bool load_text(struct trace *t, const struct data *d, struct buf *ret)
+/* The first failure is the one to tell. */
+static void fail_late(struct trace *t, int r, const struct err *err)
+{
+	if (t->late_r)
+		return;
+	t->late_r = r;
+	t->late = *err;
+}
+
+/* 1 and the text, 0 when only its hash was kept, -errno. */
+static int load_text(struct trace *t, const struct data *d, struct buf *ret, struct err *err)
 {
 	uint64_t i, nr = data_nr_pieces(d);
+	int r;
 
 	buf_clear(ret);
 	for (i = 0; i < nr; i++) {
 		const uint8_t *bytes;
 		size_t len;
 
-		if (trace_load_piece(t, d, i, &bytes, &len, NULL) != 1)
-			return false;
+		r = trace_load_piece(t, d, i, &bytes, &len, err);
+		if (r != 1)
+			return r;
 		buf_put(ret, bytes, len);
 	}
-	return true;
+	return 1;
 }
 
 const char *trace_meta(struct trace *t, const char *key, struct buf *buf)
@@ -425,20 +441,25 @@ const char *trace_meta(struct trace *t, const char *key, struct buf *buf)
 	struct trace_items *it;
 	struct item *item;
 	const char *found = NULL;
+	struct err err;
+	int r = trace_items_open(t, BLOCK_META, &it, &err);
 
-	if (trace_items_open(t, BLOCK_META, &it, NULL) < 0)
-		return NULL;
-	while (!found && trace_items_next(it, &item, NULL) == 1) {
+	if (r < 0)
+		return NULL; /* META has records, so this cannot be */
+	while (!found && (r = trace_items_next(it, &item, &err)) == 1) {
 		const struct value *k = &item->args[0], *v = &item->args[1];
 
 		if (item->row->id != REC_meta || k->type != VALUE_DATA || v->type != VALUE_DATA ||
 		    !k->data->bytes || k->data->kept_bytes != strlen(key) ||
 		    memcmp(k->data->bytes, key, strlen(key)))
 			continue;
-		if (!load_text(t, v->data, buf))
+		r = load_text(t, v->data, buf, &err);
+		if (r != 1)
 			break;
 		found = buf_str(buf);
 	}
+	if (r < 0)
+		fail_late(t, r, &err);
 	trace_items_close(it);
 	return found;
 }
@@ -528,6 +549,8 @@ int trace_load_piece(struct trace *t, const struct data *d, uint64_t piece, cons
 		     size_t *ret_len, struct err *err)
 {
 	uint64_t from = piece * BLOB_MAX_BYTES, len;
+	struct err why;
+	int r;
 
 	if (piece >= data_nr_pieces(d))
 		return 0;
@@ -539,5 +562,8 @@ int trace_load_piece(struct trace *t, const struct data *d, uint64_t piece, cons
 	}
 	if (!d->refs || !d->refs[piece].blob)
 		return 0;
-	return load_blob(t, &d->refs[piece], len, ret, err);
+	r = load_blob(t, &d->refs[piece], len, ret, err ? err : &why);
+	if (r < 0 && !err)
+		fail_late(t, r, &why);
+	return r;
 }

@@ -64,9 +64,10 @@ const struct trace_damage *trace_damages(const struct trace *t, size_t *ret_nr);
 
 /*
  * 0 when the trace is closed. 1 when its writer did not finish but the file
- * ends with a whole block. -EBADMSG when it ends within a block. err gets the
- * words in the last two cases. To be asked after the reading, so that a cut
- * file still gives what it has.
+ * ends with a whole block. -EBADMSG when it ends within a block, or what made
+ * trace_meta() or a trace_load_piece() without err fail. err gets the words in
+ * all cases but the first. To be asked after the reading, so that a cut file
+ * still gives what it has.
  */
 MUST_CHECK int trace_tail(const struct trace *t, struct err *err);
 
@@ -101,12 +102,13 @@ MUST_CHECK int trace_items_next(struct trace_items *it, struct item **ret, struc
 /*
  * One piece of data. 1 and its bytes, valid until the next call; 0 when only
  * the hash was kept; -ENODATA when its block is missing; -EBADMSG when that is
- * damaged or holds something else.
+ * damaged or holds something else. Without err a failure is kept for
+ * trace_tail(), so that nobody who goes on without the data can forget it.
  */
 MUST_CHECK int trace_load_piece(struct trace *t, const struct data *d, uint64_t piece,
 				const uint8_t **ret, size_t *ret_len, struct err *err);
 
-/* The value of a metadata key in buf, NULL when there is none. */
+/* The value of a metadata key in buf; NULL when there is none, or when trace_tail() will say why. */
 const char *trace_meta(struct trace *t, const char *key, struct buf *buf);
 
 #endif

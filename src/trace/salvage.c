@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "trace/copy.h"
@@ -166,6 +167,17 @@ static int copy_all(struct salvage *s, struct progress *progress)
 	return r ? r : note_losses(s);
 }
 
+/* Writing over the trace at hand would lose it when the writing fails. */
+static int check_output(const struct trace *from, const char *output, struct err *err)
+{
+	struct stat in, out;
+
+	if (!fstat(from->fd, &in) && !stat(output, &out) && in.st_dev == out.st_dev &&
+	    in.st_ino == out.st_ino)
+		return err_set(err, -EINVAL, "%s is the trace itself", output);
+	return 0;
+}
+
 int trace_salvage(const char *path, const char *output, bool replace, struct progress *progress,
 		  struct salvage_result *ret, struct err *err)
 {
@@ -178,8 +190,12 @@ int trace_salvage(const char *path, const char *output, bool replace, struct pro
 	r = trace_open(path, TRACE_SALVAGE, &s.from, err);
 	if (r < 0)
 		return r;
-	r = s.from->blocks.len ? trace_writer_open(output, &options, &s.writer, err)
-			       : err_set(err, -EBADMSG, "%s: nothing in it can be read", path);
+	if (!s.from->blocks.len)
+		r = err_set(err, -EBADMSG, "%s: nothing in it can be read", path);
+	if (!r)
+		r = check_output(s.from, output, err);
+	if (!r)
+		r = trace_writer_open(output, &options, &s.writer, err);
 	if (r < 0)
 		goto out;
 	progress_set_total(progress, trace_nr_events(s.from));

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "model/codec.h"
@@ -68,6 +69,7 @@ struct trace_feed {
 	struct known_blob *known;
 	size_t known_mask; /* number of sets - 1 */
 	uint64_t age;
+	bool seal_due; /* a batch of data is full: the events that it is of shall follow it */
 };
 
 struct trace_writer {
@@ -167,6 +169,7 @@ static uint64_t store_blob(struct trace_feed *f, const uint8_t *bytes, size_t le
 
 	if (b && b->len_bytes + BLOB_PREFIX_BYTES + len > BATCH_BYTES) {
 		submit_blobs(f);
+		f->seal_due = true;
 		b = NULL;
 	}
 	if (!b) {
@@ -252,6 +255,16 @@ static void seal_stream(struct trace_feed *f, struct trace_stream *s)
 		buf_release(&s->bytes);
 }
 
+static void seal_streams(struct trace_feed *f)
+{
+	struct trace_stream *s;
+
+	for (s = f->streams; s; s = s->next)
+		seal_stream(f, s);
+	submit_batch(f);
+	f->seal_due = false;
+}
+
 struct trace_stream *trace_feed_open_stream(struct trace_feed *f, uint32_t pid, uint32_t tid)
 {
 	struct trace_stream *s = xcalloc(1, sizeof(*s));
@@ -333,7 +346,9 @@ int trace_feed_event(struct trace_feed *f, struct trace_stream *s, const struct 
 		prefix->first_ns = ev->enter_ns;
 	if (ev->exit_ns > prefix->last_ns)
 		prefix->last_ns = ev->exit_ns;
-	if (s->bytes.len >= f->stream_limit_bytes)
+	if (f->seal_due)
+		seal_streams(f);
+	else if (s->bytes.len >= f->stream_limit_bytes)
 		seal_stream(f, s);
 	return 0;
 }
@@ -419,15 +434,12 @@ int trace_feed_loss(struct trace_feed *f, const struct loss *loss)
 
 int trace_feed_flush(struct trace_feed *f)
 {
-	struct trace_stream *s;
 	unsigned int i;
 
 	for (i = 0; i < SECTION_MAX; i++)
 		seal_section(f, (enum section)i);
-	for (s = f->streams; s; s = s->next)
-		seal_stream(f, s);
+	seal_streams(f);
 	submit_blobs(f);
-	submit_batch(f);
 	return sink_error(f->writer->sink);
 }
 
@@ -501,8 +513,9 @@ int trace_writer_open(const char *path, const struct trace_writer_options *optio
 	r = sink_start(w->sink, text.data, text.len, err);
 	buf_release(&text);
 	if (r < 0) {
-		(void)!sink_close(w->sink, false, 0, 0,
-				  NULL); /* the first failure is the one to tell */
+		/* The first failure is the one to tell, and there is nothing in the file. */
+		(void)!sink_close(w->sink, false, 0, 0, NULL);
+		(void)unlink(path);
 		writer_free(w);
 		return r;
 	}

@@ -31,7 +31,7 @@ struct trace_writer_options {
 	size_t dedup_entries; /* hashes remembered by each feed; 0: the default */
 };
 
-/* Creates the file. err explains a failure. */
+/* Creates the file. err explains a failure, after which there is no file. */
 MUST_CHECK int trace_writer_open(const char *path, const struct trace_writer_options *options,
 				 struct trace_writer **ret, struct err *err);
 /*

@@ -1,33 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # reprise import, and that what `show --exact` prints becomes the same trace.
-set -u
-
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-nr=0
-
-# ok STATUS NAME
-ok() {
-	nr=$((nr + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $nr - $2"
-	else
-		echo "not ok $nr - $2"
-		sed 's/^/# /' out err 2>/dev/null
-	fi
-}
-
-# run STATUS WORDS...: runs the program, compares the exit status
-run() {
-	wanted=$1
-	shift
-	"$REPRISE" "$@" >out 2>err
-	[ $? -eq "$wanted" ]
-}
-
-echo 1..12
+. "$TOP/tests/cli/tap.sh"
 
 # The example at the head of the document.
 sed -n '/^    # reprise exact/,/^$/s/^    //p' "$TOP/doc/trace-text.md" >a.txt
@@ -62,3 +36,5 @@ ok $? 'counts as JSON'
 echo 'hello' >e.txt
 run 2 import e.txt && grep -q 'no known format' err
 ok $? 'an unknown format is said to be unknown'
+
+echo "1..$nr"

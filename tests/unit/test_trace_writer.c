@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/* The writer: its sections, its feeds, its limits, and how it begins and ends. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "trace_rig.h"
+
+static void append_tree_entry(const char *name, uint64_t size)
+{
+	struct item item = { .row = row_by_id(REC_tree_entry) };
+
+	item.args[0] = value_int(0);
+	item.args[1] = value_str(&arena, name);
+	item.args[2] = value_struct(&arena, 1);
+	item.args[2].fields->items[0] = value_uint(size);
+	OK(trace_feed_item(feed, &item));
+}
+
+static void test_sections(void **state)
+{
+	struct loss loss = { .kind = LOSS_EVENTS_LOST, .tid = 5, .count = 3, .note = "too fast" };
+	struct item item = { .row = row_by_id(REC_tree_mount) };
+	struct trace_items *it;
+	struct item *got;
+	uint64_t n;
+
+	(void)state;
+	begin();
+	OK(trace_feed_meta(feed, "command", "true"));
+	OK(trace_feed_loss(feed, &loss));
+	item.args[1] = value_str(&arena, "/mnt");
+	item.args[0] = item.args[2] = item.args[3] = item.args[4] =
+		(struct value){ .type = VALUE_NONE };
+	OK(trace_feed_item(feed, &item));
+	for (n = 0; n < 30000; n++)
+		append_tree_entry("a/b", n);
+	end();
+	reopen();
+	assert_int_equal(trace_footer(trace)->nr_losses, 1);
+	assert_int_equal(count_items(BLOCK_META, REC_meta), 1);
+	assert_int_equal(count_items(BLOCK_LEDGER, REC_loss), 1);
+	assert_int_equal(count_items(BLOCK_TREE, REC_tree_mount), 1);
+	assert_int_equal(count_items(BLOCK_TREE, REC_tree_entry), 30000);
+	OK(trace_items_open(trace, BLOCK_LEDGER, &it, &err));
+	assert_int_equal(trace_items_next(it, &got, &err), 1);
+	assert_int_equal(got->args[0].i, LOSS_EVENTS_LOST);
+	assert_int_equal(got->args[2].i, 5);
+	assert_int_equal(got->args[3].u, 3);
+	assert_memory_equal(got->args[7].data->bytes, "too fast", 8);
+	trace_items_close(it);
+	/* In the order of writing. */
+	OK(trace_items_open(trace, BLOCK_TREE, &it, &err));
+	assert_int_equal(trace_items_next(it, &got, &err), 1);
+	for (n = 0; trace_items_next(it, &got, &err) == 1; n++)
+		assert_int_equal(got->args[2].fields->items[0].u, n);
+	trace_items_close(it);
+	assert_int_equal(trace_items_open(trace, BLOCK_EVENTS, &it, &err), -EINVAL);
+	trace_items_close(NULL);
+}
+
+static void test_item_without_section(void **state)
+{
+	struct item item = { .row = row_by_id(SC_close) };
+
+	(void)state;
+	begin();
+	assert_int_equal(trace_feed_item(feed, &item), -EINVAL);
+	end();
+}
+
+static void test_metadata(void **state)
+{
+	struct buf b = { 0 };
+	size_t long_len = 2 * BLOB_MAX_BYTES + 100;
+	char *long_value = xmalloc(long_len + 1);
+
+	(void)state;
+	memset(long_value, 'v', long_len);
+	long_value[long_len] = 0;
+	begin();
+	OK(trace_feed_meta(feed, "hostname", "here"));
+	OK(trace_feed_meta(feed, "host", "other"));
+	OK(trace_feed_meta(feed, "cwd", ""));
+	OK(trace_feed_meta(feed, "long", long_value));
+	end();
+	reopen();
+	assert_string_equal(trace_meta(trace, "hostname", &b), "here");
+	assert_string_equal(trace_meta(trace, "host", &b), "other");
+	assert_non_null(trace_meta(trace, "cwd", &b));
+	assert_string_equal(trace_meta(trace, "cwd", &b), "");
+	assert_string_equal(trace_meta(trace, "long", &b), long_value);
+	assert_int_equal(b.len, long_len);
+	assert_null(trace_meta(trace, "hos", &b));
+	assert_null(trace_meta(trace, "hostnames", &b));
+	buf_release(&b);
+	free(long_value);
+}
+
+struct worker {
+	struct trace_writer *w;
+	struct trace_feed *f;
+	uint32_t tid;
+	int r;
+};
+
+/* Not through helpers that assert: those belong to the main thread. */
+static void *work(void *arg)
+{
+	struct worker *k = arg;
+	struct trace_stream *s = trace_feed_open_stream(k->f, 100, k->tid);
+	struct arena a;
+	uint64_t n;
+
+	arena_init(&a);
+	for (n = 0; n < 20000 && !k->r; n++) {
+		struct event ev;
+
+		arena_reset(&a);
+		sample_event(&a, k->tid, n, &ev);
+		k->r = trace_feed_event(k->f, s, &ev);
+	}
+	if (!k->r)
+		k->r = trace_feed_close_stream(k->f, s);
+	arena_release(&a);
+	return NULL;
+}
+
+static void test_two_feeds(void **state)
+{
+	const struct trace_query all = { 0 };
+	uint64_t n[4] = { 0 };
+	struct worker k[4];
+	pthread_t threads[4];
+	struct trace_iter *it;
+	struct event *ev, wanted;
+	unsigned int i;
+
+	(void)state;
+	begin();
+	for (i = 0; i < ARRAY_LEN(k); i++) {
+		k[i] = (struct worker){ .w = writer,
+					.f = trace_writer_add_feed(writer),
+					.tid = i + 1 };
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &k[i]), 0);
+	}
+	for (i = 0; i < ARRAY_LEN(k); i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(k[i].r, 0);
+	}
+	end();
+	assert_whole();
+	reopen();
+	it = iterate(&all);
+	while ((ev = next(it))) {
+		assert_in_range(ev->tid, 1, ARRAY_LEN(k));
+		arena_reset(&arena);
+		sample_event(&arena, ev->tid, n[ev->tid - 1]++, &wanted);
+		assert_true(sample_equal(ev, &wanted));
+	}
+	for (i = 0; i < ARRAY_LEN(k); i++)
+		assert_int_equal(n[i], 20000);
+	trace_iter_close(it);
+}
+
+static long max_rss_kib(void)
+{
+	struct rusage u;
+
+	(void)getrusage(RUSAGE_SELF, &u); /* cannot fail */
+	return u.ru_maxrss;
+}
+
+#define NR_MANY 2000
+
+/* In a child, whose peak is its own: earlier tests have raised ours. */
+static void run_many_streams(void)
+{
+	struct trace_stream **s = xcalloc(NR_MANY, sizeof(*s));
+	const struct trace_query all = { 0 };
+	uint64_t *n = xcalloc(NR_MANY, sizeof(*n)), i, sum = 0;
+	struct trace_iter *it;
+	struct event *ev;
+
+	begin();
+	for (i = 0; i < NR_MANY; i++)
+		s[i] = trace_feed_open_stream(feed, 1, (uint32_t)i + 1);
+	for (i = 0; i < 200 * NR_MANY; i++)
+		append_sample(s[i % NR_MANY], (uint32_t)(i % NR_MANY) + 1, i / NR_MANY);
+	end();
+	reopen();
+	it = iterate(&all);
+	while ((ev = next(it))) {
+		struct event wanted;
+
+		arena_reset(&arena);
+		sample_event(&arena, ev->tid, n[ev->tid - 1]++, &wanted);
+		wanted.pid = 1;
+		assert_true(sample_equal(ev, &wanted));
+		sum++;
+	}
+	assert_int_equal(sum, 200 * NR_MANY);
+	trace_iter_close(it);
+	free(s);
+	free(n);
+}
+
+static void test_many_streams(void **state)
+{
+	long before_kib = max_rss_kib();
+
+	(void)state;
+	run_many_streams();
+	/*
+	 * Our part: 8 MiB of stream buffers, at most twice that in unused room, the
+	 * batches (7 * 2 MiB), the table of known hashes (4 MiB), and as much for the
+	 * reader. A sanitizer takes several times as much, so the limit is loose.
+	 */
+	assert_true(max_rss_kib() - before_kib < 512 * 1024);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+	assert_true(max_rss_kib() - before_kib < 80 * 1024);
+#endif
+}
+
+static struct value huge_list(uint32_t nr)
+{
+	struct value v = value_list(&arena, nr);
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		v.items[i] = value_struct(&arena, 2);
+		v.items[i].fields->items[0] = value_uint(UINT64_MAX);
+	}
+	return v;
+}
+
+static void test_event_too_large(void **state)
+{
+	const struct trace_query all = { 0 };
+	struct event ev = { .row = row_by_id(SC_writev), .enter_ns = 5, .exit_ns = 9 };
+	struct trace_stream *s;
+	struct trace_items *it;
+	struct trace_iter *events;
+	struct event *back;
+	struct item *item;
+
+	(void)state;
+	begin();
+	s = trace_feed_open_stream(feed, 1, 2);
+	ev.args[1] = huge_list(800000); /* 12 bytes each: 9.6 MB */
+	assert_int_equal(trace_feed_event(feed, s, &ev), -E2BIG);
+	append_at(s, 10, 20, 0);
+	assert_int_equal(trace_feed_event(feed, s, &ev), -E2BIG);
+	ev.args[1] = huge_list(650000); /* 7.8 MB: fits */
+	OK(trace_feed_event(feed, s, &ev));
+	append_at(s, 30, 40, 0);
+	end();
+	reopen();
+	assert_int_equal(trace_footer(trace)->nr_losses, 2);
+	OK(trace_items_open(trace, BLOCK_LEDGER, &it, &err));
+	assert_int_equal(trace_items_next(it, &item, &err), 1);
+	assert_int_equal(item->args[0].i, LOSS_EVENT_TOO_LARGE);
+	assert_int_equal(item->args[1].i, 1);
+	assert_int_equal(item->args[2].i, 2);
+	assert_int_equal(item->args[3].u, 1);
+	assert_int_equal(item->args[5].u, 5);
+	assert_int_equal(item->args[6].u, 9);
+	assert_memory_equal(item->args[7].data->bytes, "writev", 6);
+	trace_items_close(it);
+	events = iterate(&all);
+	assert_int_equal(next(events)->enter_ns, 10);
+	back = next(events);
+	assert_int_equal(back->args[1].count, 650000);
+	assert_true(back->args[1].items[649999].fields->items[0].u == UINT64_MAX);
+	assert_int_equal(next(events)->enter_ns, 30);
+	assert_null(next(events));
+	trace_iter_close(events);
+}
+
+static void test_row_that_the_table_lacks(void **state)
+{
+	const struct trace_query all = { 0 };
+	const struct row foreign = { .id = 4000, .name = "frobnicate" };
+	struct event ev = { .row = &foreign };
+	struct trace_stream *s;
+
+	(void)state;
+	begin();
+	s = trace_feed_open_stream(feed, 1, 2);
+	assert_int_equal(trace_feed_event(feed, s, &ev), -EOPNOTSUPP);
+	append_at(s, 1, 2, 0);
+	end();
+	reopen();
+	assert_int_equal(count(&all), 1);
+	assert_int_equal(count_items(BLOCK_LEDGER, REC_loss), 1);
+}
+
+/* A file that is being written can be read up to what was handed over. */
+static void test_reading_while_writing(void **state)
+{
+	const struct trace_query all = { 0 };
+	struct trace_stream *s;
+	unsigned int i;
+	uint64_t n;
+
+	(void)state;
+	begin();
+	s = trace_feed_open_stream(feed, 100, 7);
+	for (i = 1; i <= 5; i++) {
+		for (n = 0; n < 1000; n++)
+			append_sample(s, 7, n);
+		OK(trace_feed_flush(feed));
+		OK(trace_writer_sync(writer, &err));
+		reopen();
+		assert_int_equal(count(&all), i * 1000);
+		assert_int_equal(trace_tail(trace, &err), 1);
+		assert_non_null(strstr(err.text, "not closed"));
+		assert_non_null(strstr(err.text, path()));
+		assert_null(trace_footer(trace));
+	}
+	assert_int_equal(trace_writer_totals(writer).nr_events, 5000);
+	assert_int_equal(trace_writer_totals(writer).file_bytes, scratch_size(path()));
+	end();
+	reopen();
+	assert_int_equal(trace_tail(trace, &err), 0);
+	assert_int_equal(count(&all), 5000);
+}
+
+static void test_abandon(void **state)
+{
+	const struct trace_query all = { 0 };
+	struct trace_stream *s;
+
+	(void)state;
+	begin();
+	s = trace_feed_open_stream(feed, 100, 7);
+	append_sample(s, 7, 0);
+	OK(trace_feed_flush(feed));
+	append_sample(s, 7, 1);
+	append_sample(s, 7, 2); /* with data */
+	trace_writer_abandon(writer);
+	writer = NULL;
+	reopen();
+	assert_int_equal(trace_tail(trace, &err), 1);
+	assert_int_equal(count(&all), 1);
+	trace_writer_abandon(NULL);
+	OK(trace_writer_close(NULL, &err));
+}
+
+static void test_existing_file(void **state)
+{
+	struct trace_writer *w = NULL;
+	struct buf before = { 0 }, after = { 0 };
+
+	(void)state;
+	begin();
+	end();
+	scratch_read(path(), &before);
+	assert_int_equal(trace_writer_open(path(), NULL, &w, &err), -EEXIST);
+	assert_null(w);
+	assert_non_null(strstr(err.text, path()));
+	assert_non_null(strstr(err.text, strerror(EEXIST)));
+	scratch_read(path(), &after);
+	assert_int_equal(before.len, after.len);
+	assert_memory_equal(before.data, after.data, before.len);
+	begin(); /* with replace */
+	end();
+	assert_int_equal(unlink(path()), 0);
+	begin_with(NULL);
+	end();
+	assert_int_equal(trace_writer_open("/nonexistent/x.trace",
+					   &(struct trace_writer_options){ .replace = true }, &w,
+					   &err),
+			 -ENOENT);
+	buf_release(&before);
+	buf_release(&after);
+}
+
+/* Whoever reads a trace that is replaced reads on in the old one. */
+static void test_replaced_while_read(void **state)
+{
+	struct trace_stream *s;
+	uint64_t n;
+
+	(void)state;
+	begin();
+	s = trace_feed_open_stream(feed, 100, 7);
+	for (n = 0; n < 1000; n++)
+		append_sample(s, 7, n);
+	end();
+	reopen();
+	begin();
+	end();
+	assert_int_equal(count(&(struct trace_query){ 0 }), 1000);
+}
+
+static void test_record_too_large(void **state)
+{
+	struct item item = { .row = row_by_id(REC_tree_entry) };
+	struct value *xattrs = args_find(item.row, item.args, "xattrs");
+	uint32_t i;
+
+	(void)state;
+	begin();
+	OK(trace_feed_meta(feed, "before", "1"));
+	*xattrs = value_list(&arena, 1000000);
+	for (i = 0; i < xattrs->count; i++) {
+		xattrs->items[i] = value_struct(&arena, 1);
+		xattrs->items[i].fields->items[0] = value_str(&arena, "user.name");
+	}
+	assert_int_equal(trace_feed_item(feed, &item), -E2BIG);
+	append_tree_entry("behind", 1);
+	end();
+	assert_whole();
+	reopen();
+	assert_int_equal(count_items(BLOCK_META, REC_meta), 1);
+	assert_int_equal(count_items(BLOCK_TREE, REC_tree_entry), 1);
+}
+
+/* More blocks than an index block lists. */
+static void test_chained_index(void **state)
+{
+	const struct trace_query all = { 0 };
+	struct trace_stream *s;
+	uint64_t n;
+	size_t nr;
+
+	(void)state;
+	begin();
+	s = trace_feed_open_stream(feed, 100, 7);
+	for (n = 0; n < 2500; n++) {
+		append_sample(s, 7, n);
+		OK(trace_feed_flush(feed));
+	}
+	end();
+	assert_whole();
+	reopen();
+	(void)trace_blocks(trace, &nr);
+	assert_true(nr > 2500);
+	assert_int_equal(trace_footer(trace)->nr_blocks, nr);
+	assert_int_equal(count(&all), 2500);
+}
+
+static uint64_t size_at_level(int level, bool eager)
+{
+	struct trace_stream *s;
+	uint64_t n;
+
+	begin_with(
+		&(struct trace_writer_options){ .replace = true, .level = level, .eager = eager });
+	s = trace_feed_open_stream(feed, 100, 7);
+	for (n = 0; n < 5000; n++)
+		append_sample(s, 7, n);
+	end();
+	assert_whole();
+	reopen();
+	assert_int_equal(count(&(struct trace_query){ 0 }), 5000);
+	return scratch_size(path());
+}
+
+static void test_levels(void **state)
+{
+	uint64_t plain = size_at_level(-1, false), fast = size_at_level(0, true);
+
+	(void)state;
+	assert_true(fast < plain * 3 / 4);
+	assert_true(size_at_level(19, true) < fast);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_many_streams), /* first: it looks at the peak of memory */
+		TEST(test_sections),
+		TEST(test_item_without_section),
+		TEST(test_metadata),
+		TEST(test_two_feeds),
+		TEST(test_event_too_large),
+		TEST(test_row_that_the_table_lacks),
+		TEST(test_reading_while_writing),
+		TEST(test_abandon),
+		TEST(test_existing_file),
+		TEST(test_replaced_while_read),
+		TEST(test_record_too_large),
+		TEST(test_chained_index),
+		TEST(test_levels),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
