@@ -8,15 +8,15 @@
 #include "base/strings.h"
 #include "cli/cli.h"
 #include "model/row.h"
+#include "record/recorder.h"
 
 /*
  * The layers that this program has. What a row asks of a layer that is not
  * there is "unsupported", whatever the row says.
  */
 static const struct {
-	bool recorder, model, replay;
+	bool model, replay;
 } layers = {
-	.recorder = false,
 	.model = false,
 	.replay = false,
 };
@@ -70,11 +70,28 @@ static bool is_native(const struct row *row)
 #endif
 }
 
+/* Some recorder writes it. */
+static bool is_recorded(const struct row *row)
+{
+	const uint16_t *id;
+
+	if (row->sort != ROW_EVENT)
+		return is_native(row) || row->id == SC_unknown_call;
+#define RECORDER(name)                                                                             \
+	for (id = recorder_##name.events; *id; id++) {                                             \
+		if (*id == row->id)                                                                \
+			return true;                                                               \
+	}
+#include "record/recorders.def"
+#undef RECORDER
+	return false;
+}
+
 static const char *record_word(const struct row *row)
 {
-	if (row->class & A_MAC || (row->sort == ROW_CALL && !is_native(row)))
-		return "imported";
-	return layers.recorder ? "recorded" : "unsupported";
+	if (is_recorded(row))
+		return "recorded";
+	return row->sort == ROW_CALL ? "imported" : "unsupported";
 }
 
 static const char *support_word(bool has_layer, uint8_t support)
@@ -239,8 +256,7 @@ static int check_names(const struct cli *cli, const struct calls_options *o, int
 /* Which layers are missing, in words; nothing when none is. */
 static void print_layers(const struct cli *cli)
 {
-	const char *const missing[] = { layers.recorder ? NULL : "recorder",
-					layers.model ? NULL : "file-system model",
+	const char *const missing[] = { layers.model ? NULL : "file-system model",
 					layers.replay ? NULL : "replayer" };
 	const char *before = "This program has no ";
 	size_t i;

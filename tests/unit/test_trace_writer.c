@@ -109,6 +109,8 @@ static void test_metadata(void **state)
 	free(long_value);
 }
 
+#define NR_PER_FEED 5000
+
 struct worker {
 	struct trace_writer *w;
 	struct trace_feed *f;
@@ -125,7 +127,7 @@ static void *work(void *arg)
 	uint64_t n;
 
 	arena_init(&a);
-	for (n = 0; n < 20000 && !k->r; n++) {
+	for (n = 0; n < NR_PER_FEED && !k->r; n++) {
 		struct event ev;
 
 		arena_reset(&a);
@@ -171,7 +173,7 @@ static void test_two_feeds(void **state)
 		assert_true(sample_equal(ev, &wanted));
 	}
 	for (i = 0; i < ARRAY_LEN(k); i++)
-		assert_int_equal(n[i], 20000);
+		assert_int_equal(n[i], NR_PER_FEED);
 	trace_iter_close(it);
 }
 
@@ -197,7 +199,7 @@ static void run_many_streams(void)
 	begin();
 	for (i = 0; i < NR_MANY; i++)
 		s[i] = trace_feed_open_stream(feed, 1, (uint32_t)i + 1);
-	for (i = 0; i < 200 * NR_MANY; i++)
+	for (i = 0; i < 100 * NR_MANY; i++)
 		append_sample(s[i % NR_MANY], (uint32_t)(i % NR_MANY) + 1, i / NR_MANY);
 	end();
 	reopen();
@@ -211,7 +213,7 @@ static void run_many_streams(void)
 		assert_true(sample_equal(ev, &wanted));
 		sum++;
 	}
-	assert_int_equal(sum, 200 * NR_MANY);
+	assert_int_equal(sum, 100 * NR_MANY);
 	trace_iter_close(it);
 	free(s);
 	free(n);

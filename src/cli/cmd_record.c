@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* reprise record: run a command, or attach to a process, and write what it asks of its storage. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/strings.h"
+#include "cli/cli.h"
+#include "record/recorder.h"
+#include "report/filter.h"
+
+struct options {
+	const char *output;
+	bool force, quiet;
+	enum data_policy data;
+	uint64_t contents;
+	uint64_t attach_pid;
+	struct option_strings calls, exclude;
+	uint64_t max_bytes, max_ns;
+	enum record_on_full on_full;
+};
+
+static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
+static const char *const full_words[] = { "continue", "stop", NULL };
+
+#define CONTENTS_DEFAULT ((uint64_t)64 << 20)
+#define CONTENTS_UNSET UINT64_MAX
+
+static const struct option_spec specs[] = {
+	OPT_STRING('o', "output", "FILE", struct options, output, "where to write the trace",
+		   .default_text = "COMMAND.trace"),
+	OPT_FLAG('f', "force", struct options, force, "replace FILE when it exists"),
+	OPT_CHOICE(0, "data", "WHAT", struct options, data, data_words,
+		   "what is kept of the data that is moved", .default_text = "all"),
+	OPT_SIZE(0, "contents", "SIZE", struct options, contents,
+		 "keep the contents of files that exist before, up to this size each; 0 for none",
+		 .default_text = "64M with --data=all, else 0"),
+	OPT_U64(0, "attach", "PID", struct options, attach_pid,
+		"record a running process until it ends or Ctrl-C is pressed"),
+	OPT_STRINGS(0, "calls", "NAMES", struct options, calls,
+		    "record only these calls or %classes (comma lists, patterns)"),
+	OPT_STRINGS(0, "exclude", "NAMES", struct options, exclude,
+		    "do not record these calls or %classes"),
+	OPT_SIZE(0, "max-size", "SIZE", struct options, max_bytes,
+		 "stop recording when the trace has this size"),
+	OPT_DURATION(0, "max-time", "TIME", struct options, max_ns,
+		     "stop recording after this time"),
+	OPT_CHOICE(0, "on-full", "WHAT", struct options, on_full, full_words,
+		   "when the trace cannot be written: let the program go on, or stop it",
+		   .default_text = "continue"),
+	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
+};
+
+/* COMMAND.trace in the current directory. */
+static char *default_output(const struct options *o, const char *command)
+{
+	struct buf b = { 0 };
+	const char *slash = command ? strrchr(command, '/') : NULL;
+
+	if (command)
+		buf_printf(&b, "%s.trace", slash ? slash + 1 : command);
+	else
+		buf_printf(&b, "%llu.trace", (unsigned long long)o->attach_pid);
+	(void)buf_str(&b);
+	return (char *)b.data;
+}
+
+/* Which rows --calls and --exclude leave; NULL when all. */
+static int choose_rows(const struct options *o, bool **ret, struct err *err)
+{
+	struct filter_options want = { .calls = o->calls }, no = { .calls = o->exclude };
+	struct filter *wanted = NULL, *unwanted = NULL;
+	unsigned int id;
+	int r;
+
+	*ret = NULL;
+	if (!o->calls.len && !o->exclude.len)
+		return 0;
+	r = filter_new(&want, &wanted, err);
+	if (!r)
+		r = filter_new(&no, &unwanted, err);
+	if (!r) {
+		*ret = xcalloc(ROW_ID_MAX, sizeof(**ret));
+		for (id = 0; id < ROW_ID_MAX; id++) {
+			const struct row *row = row_by_id(id);
+
+			(*ret)[id] = row && filter_wants_row(wanted, row) &&
+				     !(o->exclude.len && filter_wants_row(unwanted, row));
+		}
+	}
+	filter_free(wanted);
+	filter_free(unwanted);
+	return r;
+}
+
+static void print_summary(const struct record_options *ro, const struct record_result *res)
+{
+	struct buf b = { 0 };
+
+	buf_printf(&b, "reprise: record: %s: ", ro->output);
+	strings_put_count(&b, res->nr_events);
+	buf_puts(&b, " events of ");
+	strings_put_count(&b, res->nr_threads);
+	buf_puts(&b, res->nr_threads == 1 ? " thread, " : " threads, ");
+	strings_put_bytes(&b, res->file_bytes);
+	buf_puts(&b, ", ");
+	strings_put_duration(&b, res->elapsed_ns);
+	buf_puts(&b, "; threads were held ");
+	strings_put_duration(&b, res->held_ns);
+	buf_puts(&b, " in all");
+	if (res->nr_losses)
+		buf_printf(&b, "; %llu ledger entries", (unsigned long long)res->nr_losses);
+	fprintf(stderr, "%s\n", buf_str(&b));
+	buf_release(&b);
+}
+
+/* The command died by a signal: so do we, that our parent sees the same. */
+static NORETURN void die_alike(int signo)
+{
+	struct rlimit no_core = { 0, 0 };
+	sigset_t set;
+
+	(void)setrlimit(RLIMIT_CORE, &no_core); /* the core that matters is the command's */
+	(void)signal(signo, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	(void)raise(signo);
+	exit(128 + signo);
+}
+
+static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
+{
+	const struct recorder *recorder = recorder_find("ptrace");
+	struct record_result res;
+	struct err err = { "" };
+
+	if (recorder->run(ro, &res, &err) < 0)
+		return cli_fail(cli, &err);
+	if (res.cut_short)
+		cli_warn(cli, "%s: the trace ends before the program: %s", ro->output,
+			 res.why_cut.text);
+	if (!o->quiet)
+		print_summary(ro, &res);
+	if (WIFSIGNALED(res.wait_status))
+		die_alike(WTERMSIG(res.wait_status));
+	return WEXITSTATUS(res.wait_status);
+}
+
+static int record_run(const struct cli *cli, void *options, int nr_operands, char **operands)
+{
+	const struct options *o = options;
+	struct record_options ro = {
+		.attach_pid = (pid_t)o->attach_pid,
+		.output = o->output,
+		.replace = o->force,
+		.data = o->data,
+		.content_max_bytes = o->contents,
+		.max_bytes = o->max_bytes,
+		.max_ns = o->max_ns,
+		.on_full = o->on_full,
+	};
+	AUTO_FREE char **argv = xcalloc((size_t)nr_operands + 1, sizeof(*argv));
+	AUTO_FREE char *name = NULL;
+	AUTO_FREE bool *wanted = NULL;
+	struct err err = { "" };
+
+	if (!nr_operands == !o->attach_pid)
+		return cli_fail_with(cli, nr_operands ? "a command and --attach exclude each other"
+						      : "give a command to run, or --attach PID");
+	memcpy(argv, operands, (size_t)nr_operands * sizeof(*argv));
+	ro.argv = nr_operands ? argv : NULL;
+	if (o->attach_pid > INT32_MAX)
+		return cli_fail_with(cli, "there is no process %llu",
+				     (unsigned long long)o->attach_pid);
+	if (o->contents == CONTENTS_UNSET)
+		ro.content_max_bytes = o->data == DATA_ALL ? CONTENTS_DEFAULT : 0;
+	if (!o->output)
+		ro.output = name = default_output(o, ro.argv ? ro.argv[0] : NULL);
+	if (choose_rows(o, &wanted, &err) < 0)
+		return cli_fail(cli, &err);
+	ro.wanted = wanted;
+	return record(cli, o, &ro);
+}
+
+const struct command command_record = {
+	.name = "record",
+	.summary = "run a program and write down what it asks of its storage",
+	.operands = "[COMMAND...]",
+	.options = specs,
+	.nr_options = ARRAY_LEN(specs),
+	.options_size = sizeof(struct options),
+	.defaults = &(const struct options){ .contents = CONTENTS_UNSET },
+	.options_first = true,
+	.run = record_run,
+};

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arguments of a call. Before it: numbers from the registers, and what IN
+ * arguments point to. After it: what OUT arguments point to.
+ *
+ * What the registers lead to is read together. Only an argument whose length
+ * stands behind another pointer (the address of accept(2)) has to wait for
+ * that, and is read in a second round.
+ */
+#include "record/capture_inside.h"
+
+#include <errno.h>
+
+#include "base/banned.h"
+
+/* The kernel's own, seen by who looks at a call before it is made again. */
+#define ERESTART_FIRST 512
+#define ERESTART_LAST 516
+
+/* -1: in none. */
+static int register_of(const struct row *row, unsigned int i)
+{
+	unsigned int reg = row->args[i].reg;
+
+	if (reg == REG_NONE)
+		return -1;
+	reg = reg == REG_OWN ? i : reg - A0;
+	return reg < 6 ? (int)reg : -1;
+}
+
+static struct value scalar_of(const struct arg *a, uint64_t reg)
+{
+	unsigned int width = a->width_bytes ? a->width_bytes : kind_infos[a->kind].width_bytes;
+
+	if (width >= sizeof(reg))
+		return value_uint(reg);
+	if (capture_is_signed(a))
+		return value_int((int64_t)(reg << (64 - 8 * width)) >> (64 - 8 * width));
+	return value_uint(reg & ((UINT64_C(1) << 8 * width) - 1));
+}
+
+static uint64_t as_count(struct value v, bool is_signed)
+{
+	return is_signed && v.i < 0 ? 0 : v.u;
+}
+
+uint64_t capture_arg_number(const struct capture_job *j, unsigned int i)
+{
+	const struct arg *a;
+	int reg;
+
+	if (i >= j->row->nr_args)
+		return 0;
+	a = &j->row->args[i];
+	if (a->kind == KIND_PTR) {
+		if (j->args[i].type != VALUE_LIST || !j->args[i].count)
+			return 0;
+		return as_count(j->args[i].items[0], kind_infos[a->elem].wire == 'i');
+	}
+	reg = register_of(j->row, i);
+	if (reg < 0)
+		return 0;
+	return as_count(scalar_of(a, j->regs[reg]), capture_is_signed(a));
+}
+
+uint64_t capture_len(const struct capture_job *j, unsigned int code)
+{
+	if (code & LEN_CONST)
+		return code & ~(unsigned int)LEN_CONST;
+	if (code == RET)
+		return j->outcome && j->outcome->ret > 0 ? (uint64_t)j->outcome->ret : 0;
+	return code >= A0 && code <= A11 && j->row ? capture_arg_number(j, code - A0) : 0;
+}
+
+static bool is_pointer_arg(const struct row *row, unsigned int code)
+{
+	return code >= A0 && code <= A11 && code - A0 < row->nr_args &&
+	       row->args[code - A0].kind == KIND_PTR;
+}
+
+/* Whether how much is to be read is known only when another argument has been. */
+static bool is_second(const struct row *row, const struct arg *a)
+{
+	return is_pointer_arg(row, a->len) || is_pointer_arg(row, a->cap);
+}
+
+static void push_arg(struct capture_job *j, unsigned int i, struct value *args, uint8_t flags)
+{
+	const struct arg *a = &j->row->args[i];
+	struct capture_target t = {
+		.a = a,
+		.dest = &args[i],
+		.addr = j->regs[register_of(j->row, i)],
+		.len = capture_len(j, a->len),
+		.moved_bytes = capture_len(j, RET),
+		.flags = flags,
+		.arg_no = (uint8_t)i,
+	};
+
+	if (j->c->narrow && a->kind != KIND_PATH && a->kind != KIND_STR && a->kind != KIND_BUF) {
+		args[i] = value_addr(t.addr);
+		return;
+	}
+	if (a->cap && capture_len(j, a->cap) < t.len)
+		t.len = capture_len(j, a->cap);
+	capture_push(j, &t);
+}
+
+/* Whether memory is read for the argument in this pass. */
+static bool wants_arg(const struct capture_job *j, unsigned int i, enum arg_dir dir)
+{
+	const struct arg *a = &j->row->args[i];
+
+	return !capture_is_scalar(a) && a->dir & dir && register_of(j->row, i) >= 0;
+}
+
+static struct capture_job job_for(struct capture *c, const struct row *row, const uint64_t regs[6],
+				  const struct value *args)
+{
+	struct capture_job j;
+
+	capture_begin(&j, c);
+	j.row = row;
+	j.regs = regs;
+	j.args = args;
+	return j;
+}
+
+int capture_entry(struct capture *c, const struct row *row, const uint64_t regs[6],
+		  struct value *args)
+{
+	struct capture_job j = job_for(c, row, regs, args);
+	unsigned int i, round;
+	int r = 0;
+
+	for (i = 0; i < row->nr_args; i++) {
+		int reg = register_of(row, i);
+
+		args[i] = (struct value){ .type = VALUE_NONE };
+		if (reg >= 0 && capture_is_scalar(&row->args[i]))
+			args[i] = scalar_of(&row->args[i], regs[reg]);
+	}
+	for (round = 0; round < 2 && !r; round++) {
+		for (i = 0; i < row->nr_args; i++) {
+			const struct arg *a = &row->args[i];
+
+			if (wants_arg(&j, i, ARG_IN) && is_second(row, a) == (round == 1))
+				push_arg(&j, i, args, a->dir & ARG_OUT ? CAPTURE_NOT_OUT : 0);
+		}
+		r = capture_run(&j);
+	}
+	return r;
+}
+
+/*
+ * A call that failed has written nothing, but for one: a sleep that a signal
+ * ended says what is left of it.
+ */
+static bool has_written(const struct row *row, const struct arg *a, const struct outcome *o)
+{
+	if (!o->err)
+		return true;
+	if (!(row->class & A_WAITS) ||
+	    (a->struct_id != STRUCT_timespec && a->struct_id != STRUCT_timeval))
+		return false;
+	return o->err == EINTR || (o->err >= ERESTART_FIRST && o->err <= ERESTART_LAST);
+}
+
+/* Adds the bytes that are known of data or vectors. False: that is all, there is a gap. */
+static bool add_known(const struct value *v, uint64_t *sum)
+{
+	uint32_t i;
+
+	if (v->type == VALUE_DATA) {
+		*sum += v->data->kept_bytes;
+		return v->data->kept_bytes == v->data->len_bytes;
+	}
+	for (i = 0; v->type == VALUE_LIST && i < v->count; i++) {
+		const struct value *base = value_field(&v->items[i], IOVEC_BASE);
+
+		if (!base || (base->type != VALUE_NULL && !add_known(base, sum)))
+			return false;
+	}
+	return v->type == VALUE_LIST;
+}
+
+static uint64_t known_bytes(const struct row *row, const struct value *args)
+{
+	const struct value *iov;
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < row->nr_args; i++) {
+		const struct arg *a = &row->args[i];
+
+		if (a->kind == KIND_BUF || a->struct_id == STRUCT_iovec) {
+			(void)add_known(&args[i], &sum);
+		} else if (a->struct_id == STRUCT_msghdr) {
+			iov = value_field(&args[i], MSGHDR_IOV);
+			if (iov)
+				(void)add_known(iov, &sum);
+		}
+	}
+	return sum;
+}
+
+/*
+ * What was cut at the entry, and the call did not use, is no loss: a call that
+ * failed took nothing, a short write ended where memory does.
+ */
+static void forgive_unused(struct capture *c, const struct row *row, const struct outcome *outcome,
+			   const struct value *args)
+{
+	if (!c->truncated_bytes)
+		return;
+	if (outcome->err ||
+	    ((row->result == RESULT_BYTES_WRITTEN || row->result == RESULT_BYTES_COPIED) &&
+	     known_bytes(row, args) >= (uint64_t)outcome->ret))
+		c->truncated_bytes = 0;
+}
+
+int capture_exit(struct capture *c, const struct row *row, const uint64_t regs[6],
+		 const struct outcome *outcome, struct value *args)
+{
+	struct capture_job j = job_for(c, row, regs, args);
+	unsigned int i, round;
+	int r = 0;
+
+	j.outcome = outcome;
+	forgive_unused(c, row, outcome, args);
+	for (round = 0; round < 2 && !r; round++) {
+		for (i = 0; i < row->nr_args; i++) {
+			const struct arg *a = &row->args[i];
+			bool both = a->dir & ARG_IN && a->struct_id;
+
+			if (!wants_arg(&j, i, ARG_OUT) || is_second(row, a) != (round == 1))
+				continue;
+			if (has_written(row, a, outcome))
+				push_arg(&j, i, args, CAPTURE_AFTER | (both ? CAPTURE_MERGE : 0));
+			else if (!(a->dir & ARG_IN))
+				args[i] = value_addr(regs[register_of(row, i)]);
+		}
+		r = capture_run(&j);
+	}
+	return r;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of capture, for its own files and for those that capture what no
+ * row describes (found.c, aio.c).
+ *
+ *   job: one call, before or after it
+ *   target: a piece of memory to be read, and the value that it becomes
+ *
+ * Targets wait in a queue. capture_run() takes as many from its head as fit the
+ * scratch memory, reads them all by one call, and makes values of them; that
+ * may add targets (what a struct points to), which so are read together too:
+ * one read for each level of pointers.
+ */
+#ifndef RECORD_CAPTURE_INSIDE_H
+#define RECORD_CAPTURE_INSIDE_H
+
+#include "base/mem.h"
+#include "record/capture.h"
+
+/* Limits of what a program may make us read. */
+#define CAPTURE_PATH_MAX 4096 /* as the kernel has it, with the NUL */
+#define CAPTURE_STR_MAX ((size_t)64 << 10)
+#define CAPTURE_ARG_MAX ((size_t)128 << 10) /* one string of an execve, as the kernel has it */
+#define CAPTURE_STRV_MAX_BYTES ((size_t)2 << 20)
+#define CAPTURE_LIST_MAX ((uint64_t)64 << 10)
+#define CAPTURE_DIRENTS_MAX_BYTES ((uint64_t)8 << 20)
+#define CAPTURE_CONTROL_MAX_BYTES ((uint64_t)64 << 10)
+#define CAPTURE_FDSET_MAX_BITS ((uint64_t)1 << 20)
+#define CAPTURE_SOCKADDR_MAX 128
+#define CAPTURE_TARGETS_MAX ((uint64_t)128 << 10) /* of one job */
+#define CAPTURE_ITEMS_MAX ((uint64_t)256 << 10) /* of all its lists */
+#define CAPTURE_DATA_MAX_BYTES UINT64_C(0x7ffff000) /* no call moves more */
+
+enum capture_flag {
+	CAPTURE_AFTER = 1, /* what the call has written */
+	CAPTURE_NOT_OUT = 2, /* of a struct: leave out what is known only after the call */
+	CAPTURE_MERGE = 4, /* of a struct: add that to what dest has */
+	CAPTURE_NO_DATA = 8, /* what vectors point to stays an address */
+	CAPTURE_KEEP = 16, /* whatever the policy: part of a struct, or a name */
+};
+
+struct capture_target {
+	const struct arg *a;
+	struct value *dest; /* stays where it is until capture_run() returns */
+	uint64_t addr;
+	uint64_t
+		len; /* bytes of data, of a sized struct; items of a list; most of a string (0: the limit) */
+	uint64_t moved_bytes; /* what the call has moved, for the vectors below */
+	uint8_t flags; /* enum capture_flag */
+	uint8_t arg_no; /* the argument that it belongs to */
+
+	/* The queue's own. */
+	uint64_t done; /* bytes or items of earlier turns */
+	uint8_t *local;
+	size_t want, got;
+};
+
+struct capture_scratch {
+	uint8_t *area; /* BLOB_MAX_BYTES: what one turn reads */
+	uint8_t *text; /* CAPTURE_ARG_MAX: a long string */
+	VEC(struct capture_target) queue;
+	size_t head;
+};
+
+struct capture_job {
+	struct capture *c;
+	struct capture_scratch *s;
+	const struct row *row; /* NULL: lengths come with the targets alone */
+	const uint64_t *regs;
+	const struct value *args;
+	const struct outcome *outcome; /* NULL before the call */
+	uint64_t data_left_bytes, text_left_bytes, targets_left, items_left;
+	int r; /* the feed's first failure */
+};
+
+void capture_begin(struct capture_job *j, struct capture *c);
+/* dest gets a value at once: its address or, when there is nothing to read, the final one. */
+void capture_push(struct capture_job *j, const struct capture_target *t);
+MUST_CHECK int capture_run(struct capture_job *j);
+
+/* How many bytes of one span could be read. */
+size_t capture_read(struct capture *c, uint64_t addr, void *p, size_t len);
+/* The spans one behind the other as one piece of data, of which len bytes count. */
+MUST_CHECK int capture_gather(struct capture_job *j, const struct iovec *spans, size_t nr,
+			      const struct capture_target *t);
+
+/* A number of memory, of the given width, or 0. */
+uint64_t capture_number(const uint8_t *p, unsigned int width_bytes, bool is_signed);
+bool capture_is_scalar(const struct arg *a);
+bool capture_is_signed(const struct arg *a);
+/* What an argument says as a length: its number, or the number that it points to; never below 0. */
+uint64_t capture_arg_number(const struct capture_job *j, unsigned int i);
+/* As arg.len and arg.cap of an argument say. */
+uint64_t capture_len(const struct capture_job *j, unsigned int code);
+
+/* Takes what was read of a target of these kinds (capture_struct.c). */
+void capture_finish_struct(struct capture_job *j, struct capture_target *t);
+void capture_finish_array(struct capture_job *j, struct capture_target *t);
+void capture_finish_ptrs(struct capture_job *j, struct capture_target *t);
+void capture_finish_dirents(struct capture_job *j, struct capture_target *t);
+void capture_finish_cmsgs(struct capture_job *j, struct capture_target *t);
+void capture_finish_sockaddr(struct capture_job *j, struct capture_target *t);
+/* Puts a target back, because only a part of it was read in this turn. */
+void capture_again(struct capture_job *j, const struct capture_target *t);
+
+/*
+ * A struct from bytes that are here, len of them; t says where they were and
+ * how they are to be read. `extra` are fields that the caller will fill in.
+ */
+struct value capture_struct_from(struct capture_job *j, const struct capture_target *t,
+				 const uint8_t *bytes, size_t len, uint64_t extra);
+
+/* Numbers of the fields that are filled in by name; a unit test compares them with the table. */
+enum {
+	DIRENT_INO = 0,
+	DIRENT_OFF = 1,
+	DIRENT_RECLEN = 2,
+	DIRENT_TYPE = 3,
+	DIRENT_NAME = 4,
+
+	SOCKADDR_FAMILY = 0,
+	SOCKADDR_PATH = 1,
+	SOCKADDR_PORT = 2,
+	SOCKADDR_ADDRESS = 3,
+	SOCKADDR_RAW = 4,
+
+	MSGHDR_IOV = 2,
+	MSGHDR_CONTROL = 4,
+	MSGHDR_CONTROLLEN = 5,
+
+	MMSGHDR_LEN = 1,
+
+	CMSGHDR_LEN = 0,
+	CMSGHDR_LEVEL = 1,
+	CMSGHDR_TYPE = 2,
+	CMSGHDR_FDS = 3,
+	CMSGHDR_DATA = 4,
+
+	IOVEC_BASE = 0,
+	IOVEC_LEN = 1,
+
+	IOCB_OBJ = 0,
+	IOCB_OPCODE = 2,
+	IOCB_AIO_BUF = 5,
+	IOCB_NBYTES = 6,
+	IOCB_BUF = 11,
+	IOCB_IOV = 12,
+
+	IO_EVENT_OBJ = 1,
+	IO_EVENT_RES = 2,
+	IO_EVENT_OPCODE = 4,
+	IO_EVENT_BUF = 5,
+
+	SQE_REQUEST = 13,
+	SQE_PATH = 14,
+	SQE_PATH2 = 15,
+	SQE_BUF = 16,
+	SQE_IOV = 17,
+	SQE_HOW = 18,
+	SQE_NAME = 19,
+	SQE_MSG = 20,
+	SQE_SOCKADDR = 21,
+	SQE_TIMEOUT = 22,
+	SQE_FDS = 23,
+	SQE_EVENT = 24,
+	SQE_FILE = 25,
+
+	SQE_OPCODE = 0,
+	SQE_FD = 3,
+	SQE_LEN = 6,
+	SQE_OP_FLAGS = 7,
+	SQE_USER_DATA = 8,
+
+	CQE_OPCODE = 3,
+	CQE_REQUEST = 4,
+	CQE_BUF = 5,
+	CQE_STATX = 6,
+	CQE_OPENED = 7,
+	CQE_FDS = 8,
+	CQE_MSG = 9,
+
+	FILE_ID_DEV = 0,
+	FILE_ID_INO = 1,
+	FILE_ID_MODE = 2,
+	FILE_ID_SIZE = 3,
+
+	FUTEX_KEY_SPACE = 0,
+	FUTEX_KEY_ADDR = 1,
+	FUTEX_KEY_DEV = 2,
+	FUTEX_KEY_INO = 3,
+	FUTEX_KEY_OFFSET = 4,
+
+	FUTEX_WAITV_UADDR = 1,
+	FUTEX_WAITV_FLAGS = 2,
+
+	CLONE_ARGS_FLAGS = 0,
+	CLONE_ARGS_PIDFD = 1,
+
+	SIGINFO_SIGNO = 0,
+	SIGINFO_CODE = 1,
+	SIGINFO_ERRNO = 2,
+	SIGINFO_PID = 3,
+	SIGINFO_UID = 4,
+	SIGINFO_STATUS = 5,
+	SIGINFO_UTIME = 6,
+	SIGINFO_STIME = 7,
+	SIGINFO_ADDR = 8,
+	SIGINFO_VALUE = 9,
+	SIGINFO_BAND = 10,
+	SIGINFO_FD = 11,
+};
+
+#define CAPTURE_BIT(n) (UINT64_C(1) << (n))
+
+#endif

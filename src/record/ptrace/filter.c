@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The seccomp filter: calls that are wanted go to the tracer, others run free.
+ * Numbers come in runs with the same answer, tried from the lowest up, since
+ * the calls that programs make most have low numbers. Calls of another
+ * architecture all go to the tracer: their numbers mean something else.
+ */
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "record/ptrace/tracer.h"
+
+#ifdef __aarch64__
+#define NATIVE_AUDIT_ARCH AUDIT_ARCH_AARCH64
+#define NATIVE_ARCH ARCH_AARCH64
+#else
+#define NATIVE_AUDIT_ARCH AUDIT_ARCH_X86_64
+#define NATIVE_ARCH ARCH_X86_64
+#endif
+
+#define NR_MAX 1024
+
+/* Its code comes first, so that freeing the filter frees it. */
+struct program {
+	struct sock_filter code[2 * NR_MAX + 8];
+	unsigned int len;
+};
+
+static void put(struct program *p, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
+{
+	p->code[p->len++] = (struct sock_filter){ .code = code, .jt = jt, .jf = jf, .k = k };
+}
+
+/* A row is wanted when it is, or when one of its variants is: these are told apart later. */
+static bool nr_wanted(const bool *wanted, unsigned int nr)
+{
+	const struct row *row = row_by_nr(NATIVE_ARCH, nr);
+	unsigned int id;
+
+	if (!row)
+		return wanted[SC_unknown_call];
+	/* A filter of the program's own must be seen: it may hide calls from ours. */
+	if (wanted[row->id] || row->id == SC_seccomp || row->id == SC_prctl)
+		return true;
+	for (id = 0; id < ROW_ID_MAX; id++) {
+		const struct row *r = wanted[id] ? row_by_id(id) : NULL;
+		const struct row_variant *v = r ? row_variant_of(r) : NULL;
+
+		if (v && v->base == row->id)
+			return true;
+	}
+	return false;
+}
+
+void filter_build(const bool *wanted, struct sock_fprog *ret)
+{
+	struct program *p = xcalloc(1, sizeof(*p));
+	unsigned int nr;
+
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_AUDIT_ARCH, 1, 0);
+	put(p, BPF_RET | BPF_K, SECCOMP_RET_TRACE, 0, 0);
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	for (nr = 1; nr < NR_MAX; nr++) {
+		bool before = nr_wanted(wanted, nr - 1);
+
+		if (nr_wanted(wanted, nr) == before)
+			continue;
+		/* Below nr: the answer of the run that ends here. */
+		put(p, BPF_JMP | BPF_JGE | BPF_K, nr, 1, 0);
+		put(p, BPF_RET | BPF_K, before ? SECCOMP_RET_TRACE : SECCOMP_RET_ALLOW, 0, 0);
+	}
+	put(p, BPF_RET | BPF_K, SECCOMP_RET_TRACE, 0, 0);
+	*ret = (struct sock_fprog){ .len = (unsigned short)p->len, .filter = p->code };
+}

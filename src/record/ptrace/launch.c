@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* Starting the command under the tracer, and attaching to one that runs. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "record/ptrace/tracer.h"
+
+#define TRACE_OPTIONS                                                                              \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |  \
+	 PTRACE_O_TRACEEXEC)
+
+/* As execvp() would find it, so that the child makes one execve and no search is recorded. */
+static int find_program(const char *name, char path[PATH_MAX], struct err *err)
+{
+	const char *dirs = getenv("PATH"), *end;
+	int r = -ENOENT;
+
+	if (strchr(name, '/')) {
+		if (snprintf(path, PATH_MAX, "%s", name) >= PATH_MAX)
+			return err_set(err, -ENAMETOOLONG, "cannot run %s", name);
+		return access(path, X_OK) < 0 ? err_set(err, -errno, "cannot run %s", name) : 0;
+	}
+	for (dirs = dirs ? dirs : "/usr/bin:/bin"; *dirs || r == -ENOENT; dirs = end + 1) {
+		struct stat st;
+
+		end = strchrnul(dirs, ':');
+		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)(end - dirs), dirs,
+			     end > dirs ? "/" : "", name) < PATH_MAX &&
+		    !stat(path, &st) && S_ISREG(st.st_mode)) {
+			if (!access(path, X_OK))
+				return 0;
+			r = -errno;
+		}
+		if (!*end)
+			break;
+	}
+	return err_set(err, r, "cannot run %s", name);
+}
+
+struct launch {
+	const char *path;
+	char **argv;
+	const struct signals *signals; /* as the command shall have them */
+	int go[2]; /* closed by the parent when the tracer is attached */
+	struct sock_fprog filter; /* len 0: none */
+};
+
+/* In the child. What is done here is not recorded; the execve is. */
+static NORETURN void child_main(struct launch *l, const sigset_t *mask)
+{
+	char c;
+
+	(void)close(l->go[1]);
+	while (read(l->go[0], &c, 1) < 0 && errno == EINTR)
+		;
+	signals_restore(l->signals);
+	(void)sigprocmask(SIG_SETMASK, mask, NULL);
+	if (l->filter.len) {
+		/* Root may do without, and then set-user-id programs keep working. */
+		if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &l->filter) < 0 &&
+		    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+		     syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &l->filter) < 0))
+			goto failed;
+	}
+	execv(l->path, l->argv);
+failed:
+	_exit(127); /* the tracer has seen the execve's error */
+}
+
+static int seize(pid_t tid, unsigned long options)
+{
+	return ptrace(PTRACE_SEIZE, tid, NULL, options) < 0 ? -errno : 0;
+}
+
+/* Attaches to the child and leaves it stopped. */
+static int take_child(pid_t pid, bool filtered, struct err *err)
+{
+	/* Without a tracer the calls of a filtered program would fail, so it must not outlive us. */
+	unsigned long options =
+		TRACE_OPTIONS | PTRACE_O_EXITKILL | (filtered ? PTRACE_O_TRACESECCOMP : 0);
+	int status, r = seize(pid, options);
+
+	if (r < 0)
+		return err_set(err, r, "cannot trace the command");
+	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0)
+		return err_set(err, -errno, "cannot stop the command");
+	while (waitpid(pid, &status, __WALL) < 0) {
+		if (errno != EINTR)
+			return err_set(err, -errno, "cannot wait for the command");
+	}
+	if (!WIFSTOPPED(status))
+		return err_set(err, -ECHILD, "the command ended before it began");
+	return 0;
+}
+
+static int start_child(struct tracer *tr, struct launch *l, struct err *err)
+{
+	sigset_t all, old;
+	pid_t pid;
+	int r;
+
+	if (pipe2(l->go, O_CLOEXEC) < 0)
+		return err_set(err, -errno, "cannot make a pipe");
+	sigfillset(&all);
+	/* No signal may reach the child before its handlers are those of the command. */
+	(void)sigprocmask(SIG_BLOCK, &all, &old);
+	pid = fork();
+	if (!pid)
+		child_main(l, &old);
+	r = pid < 0 ? -errno : 0;
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	if (r)
+		return err_set(err, r, "cannot start a process");
+	r = take_child(pid, tr->filtered, err);
+	if (r < 0) {
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, __WALL);
+		return r;
+	}
+	tr->child = pid;
+	return 0;
+}
+
+int tracer_find_program(struct tracer *tr, struct err *err)
+{
+	return find_program(tr->o->argv[0], tr->path, err);
+}
+
+int tracer_launch(struct tracer *tr, struct err *err)
+{
+	struct launch l = {
+		.path = tr->path, .argv = tr->o->argv, .signals = &tr->signals, .go = { -1, -1 }
+	};
+	struct tracee *t;
+	unsigned int i;
+	int r;
+
+	if (tr->o->wanted) {
+		filter_build(tr->o->wanted, &l.filter);
+		tr->filtered = true;
+	}
+	r = start_child(tr, &l, err);
+	if (!r) {
+		t = tracees_get(&tr->all, tr->child);
+		t->pid = tr->child;
+		t->state = TRACEE_RUNNING;
+		/* Each stop of its own preparations is passed over until the execve comes. */
+		if (ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0)
+			r = err_set(err, -errno, "cannot start the command");
+	}
+	for (i = 0; i < 2; i++) {
+		if (l.go[i] >= 0)
+			(void)close(l.go[i]); /* the write end: the child goes on */
+	}
+	free(l.filter.filter);
+	return r;
+}
+
+/* Attaching. */
+
+static int note_descriptor(struct tracer *tr, struct tracee *t, int fd)
+{
+	struct event ev = { .row = row_by_id(EV_found_fd) };
+	unsigned long long offset = 0;
+	unsigned int flags = 0;
+	char name[64], target[PATH_MAX];
+	struct buf info = { 0 };
+	struct arena a;
+	struct stat st;
+	ssize_t len;
+	int r;
+
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->pid, fd);
+	len = readlink(name, target, sizeof(target));
+	if (len < 0 || stat(name, &st) < 0)
+		return 0; /* closed meanwhile */
+	snprintf(name, sizeof(name), "/proc/%d/fdinfo/%d", (int)t->pid, fd);
+	if (!io_read_file(name, 65536, &info, NULL))
+		(void)sscanf(buf_str(&info), "pos: %llu flags: %o", &offset, &flags);
+	arena_init(&a);
+	ev.args[0] = value_int(fd);
+	ev.args[1] = value_bytes(&a, target, (size_t)len);
+	ev.args[2] = value_uint(flags & ~(unsigned int)O_CLOEXEC);
+	ev.args[3] = value_int((int64_t)offset);
+	ev.args[4] = value_uint(st.st_mode);
+	ev.args[5] = value_uint(st.st_dev);
+	ev.args[6] = value_uint(st.st_ino);
+	ev.args[7] = value_int(!!(flags & O_CLOEXEC));
+	ev.enter_ns = ev.exit_ns = tracer_now(tr);
+	r = tracer_emit(tr, t, &ev);
+	arena_release(&a);
+	buf_release(&info);
+	return r;
+}
+
+static bool read_link(pid_t pid, const char *what, struct arena *a, struct value *ret)
+{
+	char name[64], target[PATH_MAX];
+	ssize_t len;
+
+	snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, what);
+	len = readlink(name, target, sizeof(target));
+	if (len < 0)
+		return false;
+	*ret = value_bytes(a, arena_memdup0(a, target, (size_t)len), (size_t)len);
+	return true;
+}
+
+static int note_state(struct tracer *tr, struct tracee *t)
+{
+	struct event ev = { .row = row_by_id(EV_found_state) };
+	struct buf status = { 0 };
+	const char *line;
+	char name[64];
+	struct arena a;
+	int r;
+
+	arena_init(&a);
+	(void)read_link(t->pid, "cwd", &a, &ev.args[0]);
+	(void)read_link(t->pid, "root", &a, &ev.args[1]);
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)t->pid);
+	if (!io_read_file(name, 65536, &status, NULL)) {
+		line = strstr(buf_str(&status), "\nUmask:");
+		if (line)
+			ev.args[2] = value_uint(strtoul(line + 7, NULL, 8));
+	}
+	ev.enter_ns = ev.exit_ns = tracer_now(tr);
+	r = tracer_emit(tr, t, &ev);
+	arena_release(&a);
+	buf_release(&status);
+	return r;
+}
+
+static int note_process(struct tracer *tr, struct tracee *t)
+{
+	struct dirent *de;
+	char name[64];
+	DIR *d;
+	int r = note_state(tr, t);
+
+	snprintf(name, sizeof(name), "/proc/%d/fd", (int)t->pid);
+	d = opendir(name);
+	while (!r && d && (de = readdir(d))) {
+		if (de->d_name[0] != '.')
+			r = note_descriptor(tr, t, (int)strtol(de->d_name, NULL, 10));
+	}
+	if (d)
+		(void)closedir(d);
+	return r;
+}
+
+/* Attaches to the threads that are there now. Returns how many were new. */
+static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
+{
+	struct dirent *de;
+	char name[64];
+	int fresh = 0;
+	DIR *d;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
+	d = opendir(name);
+	if (!d)
+		return err_set(err, -errno, "cannot look at process %d", (int)pid);
+	while ((de = readdir(d))) {
+		pid_t tid = (pid_t)strtol(de->d_name, NULL, 10);
+		struct tracee *t;
+		int r;
+
+		if (tid <= 0 || tracees_find(&tr->all, tid))
+			continue;
+		r = seize(tid, TRACE_OPTIONS);
+		if (r == -ESRCH)
+			continue; /* ended meanwhile */
+		if (r < 0) {
+			(void)closedir(d);
+			return err_set(err, r, "cannot attach to thread %d of process %d", (int)tid,
+				       (int)pid);
+		}
+		t = tracees_get(&tr->all, tid);
+		t->pid = pid;
+		t->state = TRACEE_RUNNING;
+		(void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL); /* its stop begins the recording */
+		fresh++;
+	}
+	(void)closedir(d);
+	return fresh;
+}
+
+int tracer_attach(struct tracer *tr, struct err *err)
+{
+	pid_t pid = tr->o->attach_pid;
+	struct tracee *leader;
+	int r;
+
+	/* A thread may make another while we look: until a round finds none. */
+	do
+		r = seize_threads(tr, pid, err);
+	while (r > 0);
+	if (r < 0)
+		return r;
+	leader = tracees_find(&tr->all, pid);
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *t = e->value;
+
+		r = tracer_begin_thread(tr, t, 0, 0, START_ATTACH);
+		if (!r && t == leader)
+			r = note_process(tr, t);
+		if (r < 0)
+			return err_set(err, r, "cannot write %s", tr->o->output);
+	}
+	return 0;
+}

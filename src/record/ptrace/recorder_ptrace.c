@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reference recorder: needs no rights, sees every call of every process
+ * and thread. A recording from its beginning to its end.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/time.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "record/ptrace/tracer.h"
+
+static ssize_t read_process(struct memory *m, const struct iovec *local, const struct iovec *remote,
+			    unsigned int nr)
+{
+	struct process_memory *pm = (struct process_memory *)m;
+	ssize_t n = process_vm_readv(pm->tid, local, nr, remote, nr, 0);
+
+	if (n >= 0)
+		return n;
+	pm->denied |= errno == EPERM;
+	return -errno;
+}
+
+/* Signals to the recorder: a stop is noted, the tick wakes the wait; others go to the command. */
+
+static volatile sig_atomic_t command_pid;
+
+static void note_stop(int signo)
+{
+	(void)signo;
+	tracer_stop = 1;
+}
+
+static void pass_on(int signo)
+{
+	if (command_pid)
+		(void)kill(command_pid, signo);
+}
+
+static void wake_up(int signo)
+{
+	(void)signo;
+}
+
+static void set_handler(int signo, void (*handler)(int), struct sigaction *old)
+{
+	struct sigaction sa = { .sa_handler = handler };
+
+	sigemptyset(&sa.sa_mask);
+	(void)sigaction(signo, &sa, old); /* cannot fail for these */
+}
+
+/* Ctrl-C is for the command, which gets it from the terminal itself; it is ours when attached. */
+static void take_signals(struct signals *s, bool attached)
+{
+	struct itimerval tick = { .it_interval = { .tv_usec = 250000 },
+				  .it_value = { .tv_usec = 250000 } };
+
+	set_handler(SIGINT, attached ? note_stop : SIG_IGN, &s->interrupt);
+	set_handler(SIGQUIT, attached ? note_stop : SIG_IGN, &s->quit);
+	set_handler(SIGTERM, attached ? note_stop : pass_on, &s->terminate);
+	set_handler(SIGHUP, attached ? note_stop : pass_on, &s->hangup);
+	set_handler(SIGALRM, wake_up, &s->alarm);
+	/* A file that may not grow is like a full disk: told, not deadly. */
+	set_handler(SIGXFSZ, SIG_IGN, &s->file_size);
+	(void)setitimer(ITIMER_REAL, &tick, &s->timer);
+}
+
+void signals_restore(const struct signals *s)
+{
+	(void)setitimer(ITIMER_REAL, &s->timer, NULL);
+	(void)sigaction(SIGXFSZ, &s->file_size, NULL);
+	(void)sigaction(SIGALRM, &s->alarm, NULL);
+	(void)sigaction(SIGINT, &s->interrupt, NULL);
+	(void)sigaction(SIGQUIT, &s->quit, NULL);
+	(void)sigaction(SIGTERM, &s->terminate, NULL);
+	(void)sigaction(SIGHUP, &s->hangup, NULL);
+}
+
+/* Metadata. */
+
+PRINTF_LIKE(3, 4)
+static int put_meta(struct tracer *tr, const char *key, const char *fmt, ...)
+{
+	char value[4096];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(value, sizeof(value), fmt, ap); /* long ones are cut */
+	va_end(ap);
+	return trace_feed_meta(tr->feed, key, value);
+}
+
+/* The words of the command, separated by NUL. */
+static int put_command(struct tracer *tr)
+{
+	struct item item = { .row = row_by_id(REC_meta) };
+	struct buf words = { 0 };
+	struct arena a;
+	char **arg;
+	int r;
+
+	if (!tr->o->argv)
+		return put_meta(tr, "attached_pid", "%d", (int)tr->o->attach_pid);
+	for (arg = tr->o->argv; *arg; arg++)
+		buf_put(&words, *arg, strlen(*arg) + 1);
+	arena_init(&a);
+	item.args[0] = value_str(&a, "command");
+	item.args[1] = value_bytes(&a, words.data, words.len - 1);
+	r = trace_feed_item(tr->feed, &item);
+	arena_release(&a);
+	buf_release(&words);
+	return r;
+}
+
+static int put_source(struct tracer *tr)
+{
+	static const char *const policies[] = { "all", "writes", "hash", "none" };
+	char cwd[4096];
+	struct utsname u;
+	int r = put_command(tr);
+
+	if (!r && getcwd(cwd, sizeof(cwd)))
+		r = put_meta(tr, "cwd", "%s", cwd);
+	if (!r && !uname(&u)) {
+		r = put_meta(tr, "kernel", "%s %s", u.release, u.version);
+		if (!r)
+			r = put_meta(tr, "arch", "%s", u.machine);
+		if (!r)
+			r = put_meta(tr, "hostname", "%s", u.nodename);
+	}
+	if (!r)
+		r = put_meta(tr, "uid", "%u", (unsigned int)getuid());
+	if (!r)
+		r = put_meta(tr, "gid", "%u", (unsigned int)getgid());
+	if (!r)
+		r = put_meta(tr, "clock", "monotonic");
+	if (!r)
+		r = put_meta(tr, "recorder", "ptrace");
+	if (!r)
+		r = put_meta(tr, "recorder_options", "data=%s contents=%llu", policies[tr->o->data],
+			     (unsigned long long)tr->o->content_max_bytes);
+	if (!r)
+		r = put_meta(tr, "start_realtime_ns", "%llu",
+			     (unsigned long long)clock_realtime_ns());
+	return r;
+}
+
+static int put_end(struct tracer *tr)
+{
+	int status = tr->res->wait_status;
+	struct loss cut = { .kind = LOSS_NOT_CLOSED,
+			    .from_ns = tracer_now(tr),
+			    .note = tr->res->why_cut.text };
+	int r = put_meta(tr, "end_realtime_ns", "%llu", (unsigned long long)clock_realtime_ns());
+
+	if (!r && tr->child && WIFEXITED(status))
+		r = put_meta(tr, "exit_status", "%d", WEXITSTATUS(status));
+	if (!r && tr->child && WIFSIGNALED(status))
+		r = put_meta(tr, "exit_signal", "%d", WTERMSIG(status));
+	if (!r && tr->res->cut_short)
+		r = trace_feed_loss(tr->feed, &cut);
+	return r;
+}
+
+/* The recording. */
+
+static int run_tracer(struct tracer *tr, struct err *err)
+{
+	int r;
+
+	take_signals(&tr->signals, tr->o->attach_pid != 0);
+	r = tr->o->attach_pid ? tracer_attach(tr, err) : tracer_launch(tr, err);
+	command_pid = tr->child;
+	if (!r)
+		tracer_loop(tr);
+	if (!r && tr->child && !tr->started)
+		r = err_set(err, -tr->exec_err, "cannot run %s", tr->path);
+	command_pid = 0;
+	signals_restore(&tr->signals);
+	return r;
+}
+
+static void take_totals(struct tracer *tr)
+{
+	struct trace_writer_totals totals;
+
+	(void)!trace_writer_sync(tr->writer, NULL); /* closing reports a failure */
+	totals = trace_writer_totals(tr->writer);
+	tr->res->nr_events = totals.nr_events;
+	tr->res->file_bytes = totals.file_bytes;
+	tr->res->nr_losses = totals.nr_losses;
+}
+
+static void finish(struct tracer *tr)
+{
+	struct err why = { "" };
+	int r = tree_finish(tr->tree, tracer_now(tr));
+
+	tr->res->elapsed_ns = tracer_now(tr);
+	if (!r)
+		r = put_end(tr);
+	if (!r)
+		r = trace_feed_flush(tr->feed);
+	take_totals(tr);
+	/* Closing returns the first failure, and with its words. */
+	r = trace_writer_close(tr->writer, &why);
+	tr->writer = NULL;
+	/* The program did what it did; that its trace is not whole is told beside that. */
+	if (r < 0 && !tr->res->cut_short) {
+		tr->res->cut_short = true;
+		tr->res->why_cut = why;
+	}
+}
+
+static int ptrace_run(const struct record_options *o, struct record_result *ret, struct err *err)
+{
+	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes };
+	struct trace_writer_options options = { .replace = o->replace };
+	struct tracer tr = { .o = o, .res = ret };
+	int r;
+
+	*ret = (struct record_result){ 0 };
+	r = o->attach_pid ? 0 : tracer_find_program(&tr, err);
+	if (r < 0)
+		return r;
+	r = trace_writer_open(o->output, &options, &tr.writer, err);
+	if (r < 0)
+		return r;
+	tr.feed = trace_writer_add_feed(tr.writer);
+	tr.memory.memory.read = read_process;
+	tr.capture =
+		(struct capture){ .memory = &tr.memory.memory, .feed = tr.feed, .policy = o->data };
+	tr.found = found_new();
+	tr.aio = aio_new();
+	tr.tree = tree_new(tr.feed, &tree_options);
+	tr.start_ns = clock_monotonic_ns();
+	r = put_source(&tr);
+	if (r < 0)
+		err_set(err, r, "cannot write %s", o->output);
+	if (!r)
+		r = run_tracer(&tr, err);
+	if (!r)
+		finish(&tr);
+	if (tr.writer) {
+		trace_writer_abandon(tr.writer);
+		(void)unlink(o->output); /* nothing was recorded */
+	}
+	tree_free(tr.tree);
+	found_free(tr.found);
+	aio_free(tr.aio);
+	capture_release(&tr.capture);
+	tracees_release(&tr.all);
+	return r;
+}
+
+static const uint16_t events[] = {
+	EV_thread_start, EV_thread_exit, EV_exec,     EV_signal,      EV_stopped,
+	EV_continued,	 EV_marker,	 EV_found_fd, EV_found_state, 0
+};
+
+const struct recorder recorder_ptrace = {
+	.name = "ptrace",
+	.summary = "by ptrace: needs no rights, sees every call",
+	.events = events,
+	.run = ptrace_run,
+};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads that are traced, by tid. Owned by the tracer's thread.
+ *
+ *   NEW ---(parent's clone seen)---> RUNNING <---> IN_CALL
+ *    \--(stopped before that: waits for it)
+ *
+ * A thread that stops before its parent's clone event was seen is kept
+ * stopped until then, so that the order of the two is right in the trace.
+ */
+#ifndef RECORD_PTRACE_TRACEE_H
+#define RECORD_PTRACE_TRACEE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "model/event.h"
+#include "trace/writer.h"
+
+enum tracee_state {
+	TRACEE_NEW, /* not yet known whose child it is */
+	TRACEE_RUNNING,
+	TRACEE_IN_CALL, /* between entry and exit stop */
+};
+
+struct tracee {
+	pid_t tid, pid;
+	pid_t ppid, pgid;
+	enum tracee_state state;
+	bool group_stopped; /* by job control, until SIGCONT */
+	bool stopped_early; /* NEW: has stopped, waits for its parent's clone event */
+	bool recorded; /* has begun: before its first execve the launched child is ours, not the program */
+	bool execing; /* EVENT_EXEC was seen: the execve has succeeded */
+	pid_t exec_former_tid;
+	uint64_t nr_cut_calls, cut_bytes; /* whose data could not be read, and how much of it */
+	bool cut_denied; /* because the process protects its memory */
+	bool own_filter; /* has a seccomp filter of its own, which ours cannot see past */
+	uint64_t space; /* number of its address space */
+	struct trace_stream *stream;
+
+	/* The call that it is in. */
+	const struct row *row; /* NULL: none that matters */
+	bool unwanted; /* looked at, but not recorded */
+	uint64_t nr;
+	uint16_t flags;
+	uint64_t regs[6];
+	uint64_t enter_ns, held_ns;
+	bool entry_denied; /* of this call: memory was refused, bytes were cut */
+	uint64_t entry_cut_bytes;
+	struct value args[ROW_ARGS_MAX];
+	struct arena arena;
+};
+
+struct tracees {
+	struct map by_tid;
+};
+
+struct tracee *tracees_find(const struct tracees *all, pid_t tid);
+/* Made in state NEW when missing. */
+struct tracee *tracees_get(struct tracees *all, pid_t tid);
+void tracees_remove(struct tracees *all, struct tracee *t);
+/* A thread other than the leader made execve: it goes on under the leader's tid. */
+void tracees_rename(struct tracees *all, struct tracee *t, pid_t tid);
+void tracees_release(struct tracees *all);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every recorder offers: run a command, or attach to a process, and write
+ * one trace. A recorder is a `const struct recorder` at the foot of its main
+ * file and a line in recorders.def.
+ */
+#ifndef RECORD_RECORDER_H
+#define RECORD_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "record/capture.h"
+
+enum record_on_full {
+	RECORD_GO_ON, /* the program runs on, unrecorded */
+	RECORD_STOP, /* the program is killed */
+};
+
+struct record_options {
+	char **argv; /* the command and its arguments; NULL when attaching */
+	pid_t attach_pid; /* 0: run argv */
+	const char *output;
+	bool replace;
+	enum data_policy data;
+	uint64_t content_max_bytes; /* of files that exist before; 0: no contents */
+	const bool *wanted; /* by row id; NULL: all calls */
+	uint64_t max_bytes, max_ns; /* 0: no limit */
+	enum record_on_full on_full;
+};
+
+struct record_result {
+	int wait_status; /* of the command, as waitpid() gives it; attached: 0 */
+	uint64_t nr_events, nr_threads, nr_processes, nr_losses;
+	uint64_t file_bytes;
+	uint64_t elapsed_ns;
+	uint64_t held_ns; /* sum over all threads */
+	bool cut_short; /* a limit was reached, or the disk was full: the program ran on unrecorded */
+	struct err why_cut; /* words for that */
+};
+
+struct recorder {
+	const char *name;
+	const char *summary;
+	const uint16_t *events; /* ids of the events beside calls that it writes, 0 at the end */
+	/* -errno: the recording failed, and err says why. What the program did is in ret. */
+	int (*run)(const struct record_options *options, struct record_result *ret,
+		   struct err *err);
+};
+
+#define RECORDER(name) extern const struct recorder recorder_##name;
+#include "record/recorders.def"
+#undef RECORDER
+
+/* NULL when there is none of that name. */
+const struct recorder *recorder_find(const char *name);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "record/capture_inside.h"
+#include "record/tree_inside.h"
+
+/* What a row means for the tree. */
+enum row_use {
+	USE_PATHS = 1, /* it names some */
+	USE_LISTING = 2, /* it reads a directory */
+	USE_MOVES_BASE = 4, /* it may change root or working directory, or what is mounted */
+	USE_MOVES_NAMES =
+		8, /* it may change where other names lead, through a symlink or directory */
+	USE_NEW_THREAD = 16, /* a thread may get the number of one that is gone */
+};
+
+/*
+ * Root and working directory of the threads that made the last calls. Trusted
+ * only while no call is under way that may change them.
+ */
+#define IDS_MAX 256
+
+struct tree_id {
+	pid_t tid;
+	bool has_root, has_cwd;
+	uint64_t root[2], cwd[2]; /* device, inode */
+};
+
+struct tree_ids {
+	struct tree_id items[IDS_MAX];
+};
+
+static bool is_path(const struct arg *a)
+{
+	return (a->kind == KIND_PATH && a->look != LOOK_TEXT) ||
+	       (a->kind == KIND_SOCKADDR && a->dir & ARG_IN) || a->kind == KIND_SQES;
+}
+
+static uint8_t use_of(const struct row *row)
+{
+	uint8_t use = 0;
+	unsigned int i;
+
+	for (i = 0; i < row->nr_args; i++) {
+		if (is_path(&row->args[i]))
+			use |= USE_PATHS;
+	}
+	if (row_class(row) == C_DIR && row->nr_args && row->args[0].kind == KIND_FD)
+		use |= USE_LISTING;
+	switch ((int)row->id) {
+	case SC_unshare:
+	case SC_setns:
+		return use | USE_MOVES_BASE;
+	case SC_symlink:
+	case SC_symlinkat:
+	case SC_rename:
+	case SC_renameat:
+	case SC_renameat2:
+		return use | USE_MOVES_NAMES;
+	case SC_umask:
+	case SC_getcwd:
+		return use;
+	}
+	if (row_class(row) == C_CWD)
+		use |= USE_MOVES_BASE;
+	if (row_class(row) == C_PROC && row->result == RESULT_PID)
+		use |= USE_NEW_THREAD;
+	return use;
+}
+
+struct tree *tree_new(struct trace_feed *feed, const struct tree_options *options)
+{
+	struct tree *t = xcalloc(1, sizeof(*t));
+	unsigned int id;
+
+	t->feed = feed;
+	t->o = *options;
+	arena_init(&t->names);
+	arena_init(&t->item);
+	t->piece = xmalloc(BLOB_MAX_BYTES);
+	t->ids = xcalloc(1, sizeof(*t->ids));
+	t->row_uses = xcalloc(ROW_ID_MAX, 1);
+	for (id = 0; id < ROW_ID_MAX; id++) {
+		const struct row *row = row_by_id(id);
+
+		if (row && row->sort == ROW_CALL)
+			t->row_uses[id] = use_of(row);
+	}
+	return t;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	map_release(&t->paths);
+	map_release(&t->dirs);
+	map_release(&t->unsettled);
+	blob_map_release(&t->seen);
+	blob_map_release(&t->listed);
+	VEC_RELEASE(&t->devices);
+	arena_release(&t->names);
+	arena_release(&t->item);
+	free(t->piece);
+	free(t->ids);
+	free(t->row_uses);
+	free(t);
+}
+
+/* What is known of threads. */
+
+static void forget_ids(struct tree *t)
+{
+	memset(t->ids, 0, sizeof(*t->ids));
+}
+
+static void forget_seen(struct tree *t)
+{
+	if (t->seen.nr_taken)
+		blob_map_release(&t->seen);
+}
+
+static bool ask_identity(pid_t tid, const char *what, uint64_t ret[2])
+{
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", tid, what);
+	if (stat(path, &st))
+		return false;
+	ret[0] = st.st_dev;
+	ret[1] = st.st_ino;
+	return true;
+}
+
+static struct tree_id *id_of(struct tree *t, pid_t tid)
+{
+	struct tree_id *id = &t->ids->items[(unsigned int)tid % IDS_MAX];
+
+	if (id->tid != tid || t->unsettled.nr_live)
+		*id = (struct tree_id){ .tid = tid };
+	return id;
+}
+
+/* A call that was under way has ended, and with it what it may have changed. */
+void tree_leave(struct tree *t, pid_t pid)
+{
+	if (!t->unsettled.nr_live || !map_remove(&t->unsettled, &pid, sizeof(pid)))
+		return;
+	forget_ids(t);
+	forget_seen(t);
+}
+
+static void unsettle(struct tree *t, pid_t tid)
+{
+	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t;
+	forget_ids(t);
+	forget_seen(t);
+}
+
+/* Paths that were seen before. */
+
+struct seen_key {
+	uint64_t root[2], base[2];
+	uint64_t follow;
+	char path[TREE_PATH_MAX];
+};
+
+/* False when the thread is gone, or nothing must be taken for known just now. */
+static bool make_key(struct tree *t, const struct walk_request *q, struct hash128 *ret)
+{
+	struct tree_id *id = id_of(t, q->tid);
+	struct seen_key key; /* not all of it is used, so not all of it is cleared */
+	char what[32];
+
+	if (q->path_len >= sizeof(key.path) || t->unsettled.nr_live)
+		return false;
+	key.follow = q->follow;
+	if (!id->has_root)
+		id->has_root = ask_identity(q->tid, "root", id->root);
+	memcpy(key.root, id->root, sizeof(key.root));
+	memset(key.base, 0, sizeof(key.base));
+	if (q->base == WALK_FROM_CWD) {
+		if (!id->has_cwd)
+			id->has_cwd = ask_identity(q->tid, "cwd", id->cwd);
+		if (!id->has_cwd)
+			return false;
+		memcpy(key.base, id->cwd, sizeof(key.base));
+	} else if (q->base == WALK_FROM_FD) {
+		(void)snprintf(what, sizeof(what), "fd/%d", q->fd);
+		if (!ask_identity(q->tid, what, key.base))
+			return false;
+	}
+	memcpy(key.path, q->path, q->path_len);
+	*ret = hash_bytes(&key, offsetof(struct seen_key, path) + q->path_len);
+	return id->has_root;
+}
+
+/* The type of the path's end when it had to be walked, else 0. */
+static unsigned int touch_path(struct tree *t, const struct walk_request *q)
+{
+	struct hash128 hash;
+	bool is_new = true;
+
+	if (make_key(t, q, &hash)) {
+		(void)blob_map_add(&t->seen, hash, &is_new);
+		if (!is_new && !q->anew)
+			return 0;
+	}
+	return tree_walk(t, q);
+}
+
+/* Arguments. */
+
+/* -1: not said. */
+static int follows_by_flags(const struct arg *a, uint64_t flags)
+{
+	switch ((enum set_id)a->set) {
+	case SET_open_flags:
+		if (flags & O_NOFOLLOW || (flags & O_CREAT && flags & O_EXCL))
+			return 0;
+		break;
+	case SET_at_flags:
+	case SET_statx_flags:
+	case SET_access_flags:
+	case SET_handle_flags:
+	case SET_exec_flags:
+	case SET_open_tree_flags:
+		if (flags & AT_SYMLINK_NOFOLLOW)
+			return 0;
+		if (flags & AT_SYMLINK_FOLLOW)
+			return 1;
+		break;
+	default:
+		break;
+	}
+	return -1;
+}
+
+static bool follows(const struct row *row, const struct value *args, const struct arg *path)
+{
+	unsigned int i;
+	int said;
+
+	for (i = 0; i < row->nr_args; i++) {
+		const struct arg *a = &row->args[i];
+		const struct value *v = &args[i];
+
+		if (a->struct_id == STRUCT_open_how) {
+			a = &struct_descs[STRUCT_open_how].fields[0];
+			v = value_field(v, 0);
+		}
+		if (a->kind != KIND_FLAGS || !v || v->type != VALUE_INT)
+			continue;
+		said = follows_by_flags(a, v->u);
+		if (said >= 0)
+			return said;
+	}
+	return path->look == LOOK_FOLLOW;
+}
+
+static bool path_of(const struct value *v, struct walk_request *q)
+{
+	if (!v || v->type != VALUE_DATA || !v->data->bytes ||
+	    v->data->kept_bytes != v->data->len_bytes)
+		return false;
+	q->path = (const char *)v->data->bytes;
+	q->path_len = (size_t)v->data->len_bytes;
+	if (q->path_len && q->path[0] == '/')
+		q->base = WALK_FROM_ROOT;
+	return true;
+}
+
+static void start_at(struct walk_request *q, int64_t dirfd)
+{
+	q->base = dirfd == AT_FDCWD ? WALK_FROM_CWD : WALK_FROM_FD;
+	q->fd = (int)dirfd;
+}
+
+static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
+			      const struct value *args, unsigned int i)
+{
+	const struct arg *a = &row->args[i];
+	struct walk_request q = { .tid = tid, .base = WALK_FROM_CWD };
+
+	/* What is renamed is looked at each time: is it a directory now? */
+	q.anew = t->row_uses[row->id] & USE_MOVES_NAMES;
+	if (a->kind == KIND_SOCKADDR) {
+		q.follow = true;
+		return path_of(value_field(&args[i], SOCKADDR_PATH), &q) ? touch_path(t, &q) : 0;
+	}
+	if (i && row->args[i - 1].kind == KIND_DIRFD && args[i - 1].type == VALUE_INT)
+		start_at(&q, args[i - 1].i);
+	q.follow = follows(row, args, a);
+	return path_of(&args[i], &q) ? touch_path(t, &q) : 0;
+}
+
+/* A request of io_uring is a call of its own. */
+static void touch_request(struct tree *t, pid_t tid, const struct value *sqe)
+{
+	const struct value *opcode = value_field(sqe, SQE_OPCODE), *fd = value_field(sqe, SQE_FD);
+	const struct value *len = value_field(sqe, SQE_LEN);
+	const struct value *flags = value_field(sqe, SQE_OP_FLAGS);
+	struct walk_request q = { .tid = tid, .base = WALK_FROM_CWD };
+	bool two;
+
+	if (!opcode || !fd || !len || !flags)
+		return;
+	two = opcode->u == IORING_OP_RENAMEAT || opcode->u == IORING_OP_LINKAT;
+	/* Names that are made or removed are meant themselves. */
+	q.follow = !two && opcode->u != IORING_OP_UNLINKAT && opcode->u != IORING_OP_MKDIRAT;
+	if (opcode->u == IORING_OP_STATX && flags->u & AT_SYMLINK_NOFOLLOW)
+		q.follow = false;
+	start_at(&q, fd->i);
+	if (opcode->u == IORING_OP_SETXATTR || opcode->u == IORING_OP_GETXATTR)
+		start_at(&q, AT_FDCWD);
+	if (opcode->u != IORING_OP_SYMLINKAT && path_of(value_field(sqe, SQE_PATH), &q))
+		(void)touch_path(t, &q);
+	q.follow = false;
+	start_at(&q, two ? (int32_t)len->u : fd->i);
+	if (path_of(value_field(sqe, SQE_PATH2), &q))
+		(void)touch_path(t, &q);
+	if (opcode->u == IORING_OP_RENAMEAT || opcode->u == IORING_OP_SYMLINKAT)
+		unsettle(t, tid);
+	start_at(&q, AT_FDCWD);
+	if (value_field(sqe, SQE_SOCKADDR) &&
+	    path_of(value_field(value_field(sqe, SQE_SOCKADDR), SOCKADDR_PATH), &q))
+		(void)touch_path(t, &q);
+}
+
+static void touch_paths(struct tree *t, pid_t tid, const struct row *row, const struct value *args)
+{
+	bool moves = t->row_uses[row->id] & USE_MOVES_NAMES, moved = false;
+	unsigned int i, type;
+	uint32_t k;
+
+	for (i = 0; i < row->nr_args && !t->r; i++) {
+		if (!is_path(&row->args[i]))
+			continue;
+		if (row->args[i].kind == KIND_SQES) {
+			for (k = 0; args[i].type == VALUE_LIST && k < args[i].count; k++)
+				touch_request(t, tid, &args[i].items[k]);
+			continue;
+		}
+		type = touch_arg(t, tid, row, args, i);
+		moved |= type == S_IFDIR || type == S_IFLNK;
+	}
+	if (moves && (moved || row->id == SC_symlink || row->id == SC_symlinkat))
+		unsettle(t, tid);
+}
+
+static void touch_listing(struct tree *t, pid_t tid, const struct value *args)
+{
+	uint64_t identity[2];
+	char what[32];
+	bool is_new;
+
+	if (args[0].type != VALUE_INT || args[0].i < 0)
+		return;
+	(void)snprintf(what, sizeof(what), "fd/%d", (int)args[0].i);
+	if (!ask_identity(tid, what, identity))
+		return;
+	(void)blob_map_add(&t->listed, hash_bytes(identity, sizeof(identity)), &is_new);
+	if (is_new)
+		tree_list(t, tid, (int)args[0].i);
+}
+
+int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
+	       uint64_t now_ns)
+{
+	uint8_t use = row->id < ROW_ID_MAX ? t->row_uses[row->id] : 0;
+
+	tree_leave(t, pid);
+	if (!use || t->r)
+		return t->r;
+	t->now_ns = now_ns;
+	if (use & USE_PATHS)
+		touch_paths(t, pid, row, args);
+	if (use & USE_LISTING)
+		touch_listing(t, pid, args);
+	if (use & USE_MOVES_BASE)
+		unsettle(t, pid);
+	if (use & USE_NEW_THREAD)
+		forget_ids(t);
+	return t->r;
+}

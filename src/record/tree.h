@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The initial tree by first touch: before a call first touches a path, what is
+ * there is noted, with everything along the way; and the final tree at the end.
+ * Each path is noted once. Nothing is followed outside of what the program
+ * itself can see: paths are resolved from the program's own root and cwd.
+ */
+#ifndef RECORD_TREE_H
+#define RECORD_TREE_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "model/event.h"
+#include "trace/writer.h"
+
+/*
+ * Memory grows with the number of distinct paths: about 150 bytes and twice the
+ * path for each. What is written may name a path more than once: when a
+ * directory is read after it was touched (then LISTED), and when a name that a
+ * listing showed is touched itself; what is said later adds to what was said.
+ * Belongs to one thread.
+ */
+struct tree;
+
+struct tree_options {
+	uint64_t content_max_bytes; /* contents of files up to this size are kept; 0: none */
+};
+
+struct tree *tree_new(struct trace_feed *feed, const struct tree_options *options);
+void tree_free(struct tree *t);
+
+/*
+ * To be called before the call takes effect: notes every path that the event's
+ * arguments name, resolved for this process (`pid` gives root, cwd and
+ * descriptors by /proc). now_ns: for seen_ns.
+ */
+MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
+			  const struct value *args, uint64_t now_ns);
+/*
+ * The call that was touched last by this thread has returned. Of use only to
+ * calls that change what names mean (chdir, rename of a directory ...): until
+ * then, or the thread's next tree_touch(), every path is looked up anew.
+ */
+void tree_leave(struct tree *t, pid_t pid);
+/* Writes the final state of every path that was touched, and the mounts. */
+MUST_CHECK int tree_finish(struct tree *t, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a recording: how the touched paths are now, and what they were mounted from. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "base/buf.h"
+#include "base/io.h"
+#include "record/tree_inside.h"
+
+/* Of all files together, so that the end of a recording has an end. */
+#define HASH_MAX_BYTES ((uint64_t)1 << 30)
+#define MOUNTINFO_MAX_BYTES ((size_t)16 << 20)
+
+enum {
+	MOUNT_DEV,
+	MOUNT_PATH,
+	MOUNT_TYPE,
+	MOUNT_SOURCE,
+	MOUNT_OPTIONS,
+};
+
+/* A name of ours has no symlinks but at its end; what has become one since is another path. */
+static int open_name(const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS };
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		return open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	return (int)fd;
+}
+
+static void write_final(struct tree *t, const struct noted *n, uint64_t *hash_left)
+{
+	AUTO_CLOSE int fd = open_name(n->path);
+	struct tree_object o;
+	struct tree_content content;
+	struct tree_record rec = {
+		.which = TREE_FINAL, .path = n->path, .path_len = strlen(n->path), .object = &o
+	};
+	int why = errno;
+
+	if (fd < 0 || !tree_ask(t, fd, &o)) {
+		rec.object = NULL;
+		rec.flags = why == EACCES || why == EPERM ? TREE_UNREADABLE : TREE_MISSING;
+		tree_write(t, &rec);
+		return;
+	}
+	if (S_ISLNK(o.st.stx_mode))
+		o.target = tree_read_link(t, fd, &o.target_len);
+	if (o.special || S_ISCHR(o.st.stx_mode) || S_ISBLK(o.st.stx_mode))
+		rec.flags |= TREE_SPECIAL;
+	if (S_ISREG(o.st.stx_mode) && !o.special && o.st.stx_size <= *hash_left) {
+		if (tree_read_content(t, &o, *hash_left, false, &content)) {
+			*hash_left -= content.len_bytes;
+			rec.hash = content.hash;
+			rec.flags |= content.changed ? TREE_CHANGED : 0;
+		} else {
+			rec.flags |= TREE_UNREADABLE;
+		}
+	}
+	tree_write(t, &rec);
+}
+
+/* Mounts. */
+
+struct mount_line {
+	uint64_t dev;
+	char *path, *type, *source, *options;
+};
+
+/* Octal escapes, in place. */
+static void unescape(char *s)
+{
+	char *to = s;
+
+	while (*s) {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+		    s[3] >= '0' && s[3] <= '7') {
+			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 4;
+		} else {
+			*to++ = *s++;
+		}
+	}
+	*to = 0;
+}
+
+/* The next word of a line; NULL at its end. */
+static char *next_word(char **line)
+{
+	char *word = *line, *space;
+
+	if (!word)
+		return NULL;
+	space = strchr(word, ' ');
+	if (space)
+		*space++ = 0;
+	*line = space;
+	return word;
+}
+
+/* id parent major:minor root path options [more...] - type source options */
+static bool parse_mount(char *line, struct mount_line *ret)
+{
+	unsigned int major, minor;
+	char *word;
+
+	(void)next_word(&line);
+	(void)next_word(&line);
+	word = next_word(&line);
+	if (!word || sscanf(word, "%u:%u", &major, &minor) != 2)
+		return false;
+	ret->dev = makedev(major, minor);
+	(void)next_word(&line);
+	ret->path = next_word(&line);
+	ret->options = next_word(&line);
+	do
+		word = next_word(&line);
+	while (word && strcmp(word, "-") != 0);
+	ret->type = next_word(&line);
+	ret->source = next_word(&line);
+	if (!ret->source)
+		return false;
+	unescape(ret->path);
+	unescape(ret->source);
+	return true;
+}
+
+static bool is_below(const char *path, const char *mount)
+{
+	size_t len = strlen(mount);
+
+	return !strncmp(path, mount, len) && (len == 1 || path[len] == '/' || !path[len]);
+}
+
+/*
+ * The mount that something on the device is below: of this device, or (some
+ * file systems show their files another one) of any.
+ */
+static const struct mount_line *find_mount(const struct mount_line *lines, size_t nr,
+					   const struct tree_device *d)
+{
+	const struct mount_line *best = NULL;
+	bool best_same = false;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		bool same = lines[i].dev == d->dev;
+
+		if (!is_below(d->path, lines[i].path) || (best_same && !same))
+			continue;
+		/* Of equals the last: it lies on top. */
+		if (!best || (same && !best_same) || strlen(lines[i].path) >= strlen(best->path)) {
+			best = &lines[i];
+			best_same = same;
+		}
+	}
+	return best;
+}
+
+static void write_mount(struct tree *t, uint64_t dev, const struct mount_line *m)
+{
+	struct item item = { .row = row_by_id(REC_tree_mount) };
+	int r;
+
+	item.args[MOUNT_DEV] = value_uint(dev);
+	item.args[MOUNT_PATH] = value_str(&t->item, m->path);
+	item.args[MOUNT_TYPE] = value_str(&t->item, m->type);
+	item.args[MOUNT_SOURCE] = value_str(&t->item, m->source);
+	item.args[MOUNT_OPTIONS] = value_str(&t->item, m->options);
+	r = t->r ? t->r : trace_feed_item(t->feed, &item);
+	if (r < 0)
+		t->r = r;
+}
+
+static void write_mounts(struct tree *t)
+{
+	VEC(struct mount_line) lines = { 0 };
+	struct buf text = { 0 };
+	struct mount_line m;
+	char *line, *end;
+	size_t i;
+
+	if (io_read_file("/proc/self/mountinfo", MOUNTINFO_MAX_BYTES, &text, NULL) < 0) {
+		t->nr_incomplete++;
+		return;
+	}
+	buf_putc(&text, 0);
+	for (line = (char *)text.data; (end = strchr(line, '\n')); line = end + 1) {
+		*end = 0;
+		if (parse_mount(line, &m))
+			VEC_PUSH(&lines, m);
+	}
+	for (i = 0; i < t->devices.len; i++) {
+		const struct tree_device *d = &t->devices.items[i];
+		const struct mount_line *found =
+			d->path ? find_mount(lines.items, lines.len, d) : NULL;
+
+		if (found)
+			write_mount(t, d->dev, found);
+		arena_reset(&t->item);
+	}
+	VEC_RELEASE(&lines);
+	buf_release(&text);
+}
+
+int tree_finish(struct tree *t, uint64_t now_ns)
+{
+	struct loss loss = { .kind = LOSS_TREE_INCOMPLETE, .to_ns = now_ns };
+	uint64_t hash_left = HASH_MAX_BYTES;
+
+	t->now_ns = now_ns;
+	MAP_EACH (&t->paths, e) {
+		const struct noted *n = e->value;
+
+		/* What the kernel makes up is not the program's work. */
+		if (!(n->flags & NOTED_TOUCHED) || n->flags & NOTED_SPECIAL || t->r)
+			continue;
+		write_final(t, n, &hash_left);
+		arena_reset(&t->item);
+	}
+	if (!t->r)
+		write_mounts(t);
+	loss.count = t->nr_incomplete;
+	loss.note = "paths that could not be described";
+	if (!t->r && t->nr_incomplete)
+		t->r = trace_feed_loss(t->feed, &loss);
+	return t->r;
+}

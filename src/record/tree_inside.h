@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of tree: what its files share.
+ *
+ *   tree.c        which paths a call names, and whether they were seen before
+ *   tree_walk.c   goes along a path as the kernel would for the program
+ *   tree_note.c   describes what is there, and writes it
+ *   tree_final.c  the end: final state, mounts
+ *
+ * A path has two names. Its name now, and the one that it had at the start: they
+ * differ below a directory that the program has renamed. Directories are known
+ * again by device, inode and time of birth, so that what was there before is
+ * noted under its first name. What is below a directory that the program made
+ * was not there at the start and needs no note.
+ *
+ * Names are those of the recorder: of a program that has changed its root, they
+ * begin with the name of that root. Nobody is trusted to leave things as they
+ * are: every object is opened by O_PATH, without following, and is asked by
+ * that descriptor alone; only regular files and directories are opened to be
+ * read.
+ */
+#ifndef RECORD_TREE_INSIDE_H
+#define RECORD_TREE_INSIDE_H
+
+#include <linux/stat.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "model/blobmap.h"
+#include "record/tree.h"
+
+struct statx;
+
+#define TREE_PATH_MAX 4096 /* as the kernel has it, with the NUL */
+#define TREE_LINKS_MAX 40
+
+enum noted_flag {
+	NOTED_INITIAL = 1, /* its initial state is in the trace, whole */
+	NOTED_NAME = 2, /* only what a listing of its directory says */
+	NOTED_MISSING = 4, /* was not there at the start */
+	NOTED_TOUCHED = 8, /* its final state is wanted */
+	NOTED_SPECIAL = 16, /* on a file system of the kernel's own making */
+};
+
+/* What is remembered of a path, for as long as the tree lives. */
+struct noted {
+	uint8_t flags; /* enum noted_flag */
+	char path[];
+};
+
+/* A name that is put together; what does not fit sets `cut`. */
+struct tree_name {
+	char text[TREE_PATH_MAX];
+	size_t len;
+	bool cut;
+};
+
+struct tree_device {
+	uint64_t dev;
+	bool special; /* of the kernel's own making: nothing there is copied */
+	bool shifty; /* a directory's time of birth is not its own for ever (overlayfs) */
+	const char *path; /* something on it, or NULL */
+};
+
+struct tree {
+	struct trace_feed *feed;
+	struct tree_options o;
+	struct map paths; /* path -> struct noted */
+	struct map dirs; /* identity -> struct noted */
+	struct blob_map seen; /* hashes of (root, start, path): nothing more to be done */
+	struct blob_map listed; /* hashes of (device, inode) */
+	struct map unsettled; /* threads in a call that may change what names mean */
+	VEC(struct tree_device) devices;
+	struct arena names; /* of struct noted */
+	struct arena item; /* of the record that is being made */
+	uint8_t *piece; /* BLOB_MAX_BYTES: what is read of a file */
+	uint8_t *row_uses; /* by row id: enum row_use */
+	struct tree_ids *ids;
+	uint64_t now_ns;
+	uint64_t nr_incomplete; /* what could not be noted for reasons of ours */
+	int r; /* the feed's first failure */
+};
+
+/* Names (tree_walk.c). */
+void name_set(struct tree_name *n, const char *text, size_t len);
+/* Appends "/part". */
+void name_add(struct tree_name *n, const char *part, size_t len);
+void name_drop_last(struct tree_name *n);
+
+/* Something that is open by O_PATH. */
+struct tree_object {
+	int fd;
+	struct statx st;
+	bool special; /* its file system */
+	const struct tree_name *name;
+	const char *target; /* of a symlink; else NULL */
+	size_t target_len;
+};
+
+/* Asks what fd is; false when that fails. */
+bool tree_ask(struct tree *t, int fd, struct tree_object *ret);
+/* The text of a symlink, in the item's arena; NULL: none. */
+const char *tree_read_link(struct tree *t, int fd, size_t *ret_len);
+
+/* Made when it is new. */
+struct noted *tree_get(struct tree *t, const struct tree_name *name);
+struct noted *tree_find(const struct tree *t, const struct tree_name *name);
+/* The directory by its identity, under the name of the start; NULL: not known. */
+struct noted *tree_find_dir(const struct tree *t, const struct statx *st);
+void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n);
+/* Something on this device, to find its mount by. */
+void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n);
+
+/* Write a record of the initial tree. */
+void tree_note(struct tree *t, const struct tree_object *o);
+void tree_note_missing(struct tree *t, const struct tree_name *name);
+void tree_note_unreadable(struct tree *t, const struct tree_name *name);
+/* A directory that is going to be read: its names, as far as they are not known. */
+void tree_note_listing(struct tree *t, int fd, const struct tree_object *dir);
+
+/* Writes a record: of the initial tree (0) or of the final one (1). */
+enum tree_which {
+	TREE_INITIAL = 0,
+	TREE_FINAL = 1,
+};
+
+enum tree_flag { /* of the set tree_flags */
+		 TREE_LISTED = 1,
+		 TREE_SPECIAL = 2,
+		 TREE_MISSING = 4,
+		 TREE_CONTENT_KEPT = 16,
+		 TREE_UNREADABLE = 32,
+		 TREE_CHANGED = 64,
+};
+
+struct tree_record {
+	enum tree_which which;
+	const char *path;
+	size_t path_len;
+	const struct tree_object *object; /* NULL: not there, or not to be asked */
+	uint64_t flags;
+	struct value xattrs, content; /* VALUE_NONE: none */
+	const uint8_t *hash; /* 16 bytes, or NULL */
+};
+
+void tree_write(struct tree *t, const struct tree_record *rec);
+
+/*
+ * Reads a regular file to its end: the hash of it all, and, with content, its
+ * pieces as data. False when it cannot be read, or is longer than max_bytes.
+ */
+struct tree_content {
+	struct value content;
+	uint8_t hash[16];
+	uint64_t len_bytes;
+	bool changed;
+};
+
+bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max_bytes, bool keep,
+		       struct tree_content *ret);
+
+/* Walking (tree_walk.c). */
+
+enum walk_base {
+	WALK_FROM_ROOT,
+	WALK_FROM_CWD,
+	WALK_FROM_FD,
+};
+
+struct walk_request {
+	pid_t tid;
+	enum walk_base base;
+	int fd; /* FROM_FD */
+	const char *path;
+	size_t path_len;
+	bool follow; /* a symlink at the end */
+	bool anew; /* even if it was seen before */
+};
+
+/* Notes everything along the path. Returns the type of its end (S_IFMT), 0 when it is not there. */
+unsigned int tree_walk(struct tree *t, const struct walk_request *q);
+/* Notes the names in a directory that is open. */
+void tree_list(struct tree *t, pid_t tid, int fd);
+
+#endif

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "base/hash.h"
+#include "base/io.h"
+#include "base/varint.h"
+#include "record/tree_inside.h"
+
+/* As the kernel has them. */
+#define XATTR_LIST_MAX_BYTES 65536
+#define XATTR_VALUE_MAX_BYTES 65536
+#define XATTRS_MAX 64
+/* A directory with more names than this is not listed whole. */
+#define NAMES_MAX ((size_t)1 << 20)
+
+enum {
+	ENTRY_TREE,
+	ENTRY_PATH,
+	ENTRY_STAT,
+	ENTRY_TARGET,
+	ENTRY_XATTRS,
+	ENTRY_CONTENT,
+	ENTRY_HASH,
+	ENTRY_FLAGS,
+	ENTRY_SEEN_NS,
+};
+
+static const char *self_path(int fd, char path[static 64])
+{
+	(void)snprintf(path, 64, "/proc/self/fd/%d", fd);
+	return path;
+}
+
+/* Devices. */
+
+static bool is_special_fs(unsigned long magic)
+{
+	switch (magic) {
+	case PROC_SUPER_MAGIC:
+	case SYSFS_MAGIC:
+	case DEBUGFS_MAGIC:
+	case TRACEFS_MAGIC:
+	case SECURITYFS_MAGIC:
+	case SELINUX_MAGIC:
+	case SMACK_MAGIC:
+	case CGROUP_SUPER_MAGIC:
+	case CGROUP2_SUPER_MAGIC:
+	case BPF_FS_MAGIC:
+	case DEVPTS_SUPER_MAGIC:
+	case BINFMTFS_MAGIC:
+	case PSTOREFS_MAGIC:
+	case EFIVARFS_MAGIC:
+	case NSFS_MAGIC:
+	case PIPEFS_MAGIC:
+	case SOCKFS_MAGIC:
+	case ANON_INODE_FS_MAGIC:
+	case 0x62656570: /* configfs, which has no name in the headers */
+		return true;
+	}
+	return false;
+}
+
+static struct tree_device *device_of(struct tree *t, int fd, uint64_t dev)
+{
+	struct tree_device d = { .dev = dev };
+	struct statfs fs;
+	size_t i;
+
+	for (i = 0; i < t->devices.len; i++) {
+		if (t->devices.items[i].dev == dev)
+			return &t->devices.items[i];
+	}
+	if (fd >= 0 && !fstatfs(fd, &fs)) {
+		d.special = is_special_fs((unsigned long)fs.f_type);
+		d.shifty = (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
+	}
+	VEC_PUSH(&t->devices, d);
+	return &t->devices.items[t->devices.len - 1];
+}
+
+static uint64_t dev_of(const struct statx *st)
+{
+	return makedev(st->stx_dev_major, st->stx_dev_minor);
+}
+
+bool tree_ask(struct tree *t, int fd, struct tree_object *ret)
+{
+	const struct tree_device *device;
+
+	*ret = (struct tree_object){ .fd = fd };
+	if (statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+		  STATX_BASIC_STATS | STATX_BTIME, &ret->st))
+		return false;
+	device = device_of(t, fd, dev_of(&ret->st));
+	ret->special = device->special;
+	if (device->shifty)
+		ret->st.stx_mask &= ~STATX_BTIME;
+	return true;
+}
+
+const char *tree_read_link(struct tree *t, int fd, size_t *ret_len)
+{
+	char *text = arena_alloc(&t->item, TREE_PATH_MAX);
+	ssize_t n = readlinkat(fd, "", text, TREE_PATH_MAX);
+
+	if (n <= 0)
+		return NULL;
+	*ret_len = (size_t)n;
+	return text;
+}
+
+/* What is remembered. */
+
+struct noted *tree_find(const struct tree *t, const struct tree_name *name)
+{
+	return map_get(&t->paths, name->text, name->len);
+}
+
+struct noted *tree_get(struct tree *t, const struct tree_name *name)
+{
+	void **slot = map_slot(&t->paths, name->text, name->len);
+	struct noted *n = *slot;
+
+	if (!n) {
+		n = arena_alloc(&t->names, sizeof(*n) + name->len + 1);
+		n->flags = 0;
+		memcpy(n->path, name->text, name->len);
+		n->path[name->len] = 0;
+		*slot = n;
+	}
+	return n;
+}
+
+struct identity {
+	uint64_t dev, ino, born_s, born_ns;
+};
+
+/* Inode numbers are used again; with the time of birth nothing is taken for something else. */
+static struct identity identity_of(const struct statx *st)
+{
+	struct identity id = { .dev = dev_of(st), .ino = st->stx_ino };
+
+	if (st->stx_mask & STATX_BTIME) {
+		id.born_s = (uint64_t)st->stx_btime.tv_sec;
+		id.born_ns = st->stx_btime.tv_nsec;
+	}
+	return id;
+}
+
+struct noted *tree_find_dir(const struct tree *t, const struct statx *st)
+{
+	struct identity id = identity_of(st);
+
+	return st->stx_mask & STATX_BTIME ? map_get(&t->dirs, &id, sizeof(id)) : NULL;
+}
+
+void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n)
+{
+	struct identity id = identity_of(st);
+
+	if (st->stx_mask & STATX_BTIME)
+		*map_slot(&t->dirs, &id, sizeof(id)) = n;
+}
+
+void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n)
+{
+	struct tree_device *d = device_of(t, -1, dev_of(st));
+
+	if (!d->path)
+		d->path = n->path;
+}
+
+/* Records. */
+
+static int type_of(unsigned int mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return 1;
+	case S_IFDIR:
+		return 2;
+	case S_IFLNK:
+		return 3;
+	case S_IFIFO:
+		return 4;
+	case S_IFSOCK:
+		return 5;
+	case S_IFCHR:
+		return 6;
+	case S_IFBLK:
+		return 7;
+	}
+	return 0;
+}
+
+static struct value time_value(const struct statx_timestamp *ts)
+{
+	/* Beyond some 292 years either way a sum in ns means nothing; the multiplication may wrap. */
+	return value_uint((uint64_t)ts->tv_sec * 1000000000u + ts->tv_nsec);
+}
+
+static struct value stat_value(struct tree *t, const struct statx *st)
+{
+	struct value v = value_struct(&t->item, (UINT64_C(1) << 12) - 1);
+	struct value *f = v.fields->items;
+
+	f[0] = value_int(type_of(st->stx_mode));
+	f[1] = value_uint(st->stx_mode);
+	f[2] = value_uint(st->stx_uid);
+	f[3] = value_uint(st->stx_gid);
+	f[4] = value_uint(st->stx_size);
+	f[5] = value_uint(dev_of(st));
+	f[6] = value_uint(st->stx_ino);
+	f[7] = value_uint(st->stx_nlink);
+	f[8] = value_uint(makedev(st->stx_rdev_major, st->stx_rdev_minor));
+	f[9] = time_value(&st->stx_mtime);
+	f[10] = time_value(&st->stx_atime);
+	f[11] = time_value(&st->stx_ctime);
+	return v;
+}
+
+void tree_write(struct tree *t, const struct tree_record *rec)
+{
+	struct item item = { .row = row_by_id(REC_tree_entry) };
+	const struct tree_object *o = rec->object;
+	int r;
+
+	item.args[ENTRY_TREE] = value_int(rec->which);
+	item.args[ENTRY_PATH] = value_bytes(&t->item, rec->path, rec->path_len);
+	if (o)
+		item.args[ENTRY_STAT] = stat_value(t, &o->st);
+	if (o && o->target)
+		item.args[ENTRY_TARGET] = value_bytes(&t->item, o->target, o->target_len);
+	item.args[ENTRY_XATTRS] = rec->xattrs;
+	item.args[ENTRY_CONTENT] = rec->content;
+	if (rec->hash)
+		item.args[ENTRY_HASH] = value_bytes(&t->item, rec->hash, 16);
+	item.args[ENTRY_FLAGS] = value_uint(rec->flags);
+	item.args[ENTRY_SEEN_NS] = value_uint(t->now_ns);
+	r = t->r ? t->r : trace_feed_item(t->feed, &item);
+	if (r == -E2BIG) {
+		t->nr_incomplete++; /* a monster of attributes */
+		r = 0;
+	}
+	if (r < 0)
+		t->r = r;
+}
+
+/* Extended attributes. */
+
+static bool put_xattr(struct tree *t, const char *path, const char *name, struct value *dest)
+{
+	uint8_t *value = t->piece;
+	ssize_t n = getxattr(path, name, value, XATTR_VALUE_MAX_BYTES);
+
+	if (n < 0)
+		return false;
+	*dest = value_struct(&t->item, 3);
+	dest->fields->items[0] = value_str(&t->item, name);
+	dest->fields->items[1] =
+		value_bytes(&t->item, arena_memdup0(&t->item, value, (size_t)n), (size_t)n);
+	return true;
+}
+
+/* By way of /proc, because a descriptor of O_PATH cannot be asked. VALUE_NONE when there are none. */
+static struct value read_xattrs(struct tree *t, int fd)
+{
+	char path[64], list[4096], *names = list;
+	struct value v = { .type = VALUE_NONE };
+	uint32_t nr = 0;
+	ssize_t len = listxattr(self_path(fd, path), list, sizeof(list)), at;
+
+	if (len < 0 && errno == ERANGE) {
+		names = arena_alloc(&t->item, XATTR_LIST_MAX_BYTES);
+		len = listxattr(path, names, XATTR_LIST_MAX_BYTES);
+	}
+	if (len <= 0)
+		return v;
+	v = value_list(&t->item, XATTRS_MAX);
+	for (at = 0; at < len && nr < XATTRS_MAX; at += (ssize_t)strlen(names + at) + 1) {
+		const char *name = arena_memdup0(&t->item, names + at, strlen(names + at));
+
+		nr += put_xattr(t, path, name, &v.items[nr]);
+	}
+	v.count = nr;
+	return v;
+}
+
+/* Contents. */
+
+/*
+ * A descriptor to read from; -1 when there is none. It is that very object, not
+ * what its name leads to now. Its time of access is left alone where we may.
+ */
+static int open_to_read(int fd, int flags)
+{
+	char path[64];
+	int opened;
+
+	flags |= O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	opened = open(self_path(fd, path), flags | O_NOATIME);
+	if (opened < 0 && errno == EPERM)
+		opened = open(path, flags);
+	return opened;
+}
+
+static bool keep_piece(struct tree *t, size_t len, struct blob_ref *ret)
+{
+	int r = t->r ? t->r : trace_feed_blob(t->feed, t->piece, len, ret);
+
+	if (r < 0)
+		t->r = r;
+	return r >= 0;
+}
+
+static void put_content(struct tree *t, struct tree_content *c, const struct blob_ref *refs)
+{
+	struct data *d = arena_alloc(&t->item, sizeof(*d));
+
+	*d = (struct data){ .len_bytes = c->len_bytes, .kept_bytes = c->len_bytes };
+	if (c->len_bytes <= DATA_INLINE_MAX)
+		d->bytes = (uint8_t *)arena_memdup0(&t->item, t->piece, (size_t)c->len_bytes);
+	else
+		d->refs = refs;
+	c->content = (struct value){ .type = VALUE_DATA, .data = d };
+}
+
+static bool has_changed(const struct statx *a, const struct statx *b)
+{
+	return a->stx_size != b->stx_size || a->stx_mtime.tv_sec != b->stx_mtime.tv_sec ||
+	       a->stx_mtime.tv_nsec != b->stx_mtime.tv_nsec ||
+	       a->stx_ctime.tv_sec != b->stx_ctime.tv_sec ||
+	       a->stx_ctime.tv_nsec != b->stx_ctime.tv_nsec;
+}
+
+/* As long as it was when it was asked: a file that grows all the time has an end too. */
+static bool read_pieces(struct tree *t, int fd, uint64_t size, bool keep, struct tree_content *c)
+{
+	struct blob_ref *refs = NULL;
+	XXH3_state_t *hash = XXH3_createState();
+	XXH128_hash_t digest;
+	uint64_t nr = 0;
+	bool ok = true;
+
+	if (keep)
+		refs = arena_alloc(&t->item, (size_t)(size / BLOB_MAX_BYTES + 1) * sizeof(*refs));
+	(void)XXH3_128bits_reset(hash);
+	while (c->len_bytes < size && ok) {
+		uint64_t left = size - c->len_bytes;
+		size_t want = (size_t)(left < BLOB_MAX_BYTES ? left : BLOB_MAX_BYTES);
+		ssize_t n = pread_full(fd, t->piece, want, c->len_bytes);
+
+		ok = n >= 0;
+		if (n <= 0)
+			break;
+		(void)XXH3_128bits_update(hash, t->piece, (size_t)n);
+		c->len_bytes += (uint64_t)n;
+		if (keep && size > DATA_INLINE_MAX)
+			ok = keep_piece(t, (size_t)n, &refs[nr++]);
+		if ((size_t)n < want)
+			break;
+	}
+	digest = XXH3_128bits_digest(hash);
+	(void)XXH3_freeState(hash);
+	put_le64(c->hash, digest.low64);
+	put_le64(c->hash + 8, digest.high64);
+	if (ok && keep) {
+		/* It was short: then the bytes went to the store, where they may stay. */
+		put_content(t, c, refs);
+	}
+	return ok;
+}
+
+bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max_bytes, bool keep,
+		       struct tree_content *ret)
+{
+	struct statx after;
+	AUTO_CLOSE int fd = -1;
+
+	*ret = (struct tree_content){ .content = { .type = VALUE_NONE } };
+	if (!S_ISREG(o->st.stx_mode) || o->special || o->st.stx_size > max_bytes)
+		return false;
+	fd = open_to_read(o->fd, 0);
+	if (fd < 0 || !read_pieces(t, fd, o->st.stx_size, keep, ret))
+		return false;
+	ret->changed = statx(o->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &after) ||
+		       has_changed(&o->st, &after);
+	return true;
+}
+
+/* Notes. */
+
+void tree_note(struct tree *t, const struct tree_object *o)
+{
+	struct tree_record rec = {
+		.which = TREE_INITIAL, .path = o->name->text, .path_len = o->name->len, .object = o
+	};
+	bool device = S_ISCHR(o->st.stx_mode) || S_ISBLK(o->st.stx_mode);
+	bool wants_content = S_ISREG(o->st.stx_mode) && t->o.content_max_bytes &&
+			     o->st.stx_size <= t->o.content_max_bytes;
+	struct tree_content content;
+
+	if (o->special || device) {
+		rec.flags |= TREE_SPECIAL;
+	} else {
+		rec.xattrs = read_xattrs(t, o->fd);
+		if (wants_content &&
+		    tree_read_content(t, o, t->o.content_max_bytes, true, &content)) {
+			rec.content = content.content;
+			rec.hash = content.hash;
+			rec.flags |= TREE_CONTENT_KEPT | (content.changed ? TREE_CHANGED : 0);
+		} else if (wants_content) {
+			rec.flags |= TREE_UNREADABLE;
+		}
+	}
+	tree_write(t, &rec);
+}
+
+static void note_absent(struct tree *t, const struct tree_name *name, uint64_t flags)
+{
+	tree_write(t, &(struct tree_record){ .which = TREE_INITIAL,
+					     .path = name->text,
+					     .path_len = name->len,
+					     .flags = flags });
+}
+
+void tree_note_missing(struct tree *t, const struct tree_name *name)
+{
+	note_absent(t, name, TREE_MISSING);
+}
+
+void tree_note_unreadable(struct tree *t, const struct tree_name *name)
+{
+	note_absent(t, name, TREE_UNREADABLE);
+}
+
+/* A name that a listing shows. It is described but not opened; a touch will note the rest. */
+static void note_name(struct tree *t, int dir_fd, const struct tree_object *dir, const char *name)
+{
+	struct tree_name path = *dir->name;
+	struct tree_object o = { .fd = -1, .name = &path };
+	struct tree_record rec = { .which = TREE_INITIAL, .object = &o };
+	char target[TREE_PATH_MAX];
+	ssize_t n;
+
+	name_add(&path, name, strlen(name));
+	if (path.cut || tree_find(t, &path))
+		return;
+	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &o.st))
+		return; /* removed meanwhile */
+	if (S_ISLNK(o.st.stx_mode)) {
+		n = readlinkat(dir_fd, name, target, sizeof(target));
+		o.target = n > 0 ? target : NULL;
+		o.target_len = n > 0 ? (size_t)n : 0;
+	}
+	if (S_ISCHR(o.st.stx_mode) || S_ISBLK(o.st.stx_mode))
+		rec.flags = TREE_SPECIAL;
+	tree_get(t, &path)->flags |= NOTED_NAME;
+	rec.path = path.text;
+	rec.path_len = path.len;
+	tree_write(t, &rec);
+	arena_reset(&t->item);
+}
+
+/* The directory itself was described when it was touched; the program may have changed it since. */
+void tree_note_listing(struct tree *t, int fd, const struct tree_object *dir)
+{
+	struct tree_record rec = { .which = TREE_INITIAL,
+				   .path = dir->name->text,
+				   .path_len = dir->name->len,
+				   .flags = TREE_LISTED };
+	int opened = open_to_read(fd, O_DIRECTORY);
+	DIR *d = opened < 0 ? NULL : fdopendir(opened);
+	struct dirent *e;
+	size_t nr = 0;
+
+	if (!d) {
+		if (opened >= 0)
+			(void)close(opened); /* nothing was written */
+		rec.flags = TREE_UNREADABLE;
+		tree_write(t, &rec);
+		return;
+	}
+	while (nr < NAMES_MAX && !t->r && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+			note_name(t, opened, dir, e->d_name);
+			nr++;
+		}
+	}
+	if (nr == NAMES_MAX) {
+		rec.flags = 0; /* not all of them */
+		t->nr_incomplete++;
+	}
+	(void)closedir(d); /* only read from */
+	tree_write(t, &rec);
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Path resolution as the kernel does it for the program: from its root, its
+ * working directory or one of its descriptors, a component at a time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "record/tree_inside.h"
+
+/* The root of /proc; `self` there is not us but the program. */
+#define PROC_ROOT_INO 1
+
+struct walk {
+	struct tree *t;
+	pid_t tid;
+	int root_fd;
+	struct statx root; /* what it is */
+	struct tree_name root_name;
+
+	/* Where we are: always a directory. */
+	struct tree_object cur;
+	struct tree_name now, first; /* its name now, and at the start */
+	bool made; /* by the program: was not there at the start */
+
+	char rest[2 * TREE_PATH_MAX]; /* of the path */
+	size_t at, len;
+	unsigned int nr_links;
+	bool follow;
+	unsigned int end_type;
+};
+
+/* Names. */
+
+void name_set(struct tree_name *n, const char *text, size_t len)
+{
+	n->cut = len >= sizeof(n->text);
+	n->len = n->cut ? 0 : len;
+	memcpy(n->text, text, n->len);
+	n->text[n->len] = 0;
+}
+
+void name_add(struct tree_name *n, const char *part, size_t len)
+{
+	size_t slash = n->len != 1 || n->text[0] != '/';
+
+	if (n->len + slash + len >= sizeof(n->text)) {
+		n->cut = true;
+		return;
+	}
+	if (slash)
+		n->text[n->len++] = '/';
+	memcpy(n->text + n->len, part, len);
+	n->len += len;
+	n->text[n->len] = 0;
+}
+
+void name_drop_last(struct tree_name *n)
+{
+	while (n->len > 1 && n->text[n->len - 1] != '/')
+		n->len--;
+	if (n->len > 1)
+		n->len--;
+	n->text[n->len] = 0;
+}
+
+/* A link of /proc/TID as text; false when it leads to no name. */
+static bool read_proc_link(pid_t tid, const char *what, struct tree_name *ret)
+{
+	char path[64], text[TREE_PATH_MAX];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", tid, what);
+	n = readlink(path, text, sizeof(text));
+	if (n <= 0 || text[0] != '/')
+		return false;
+	/* No name leads there any more. */
+	if (n > 10 && !memcmp(text + n - 10, " (deleted)", 10))
+		return false;
+	name_set(ret, text, (size_t)n);
+	return !ret->cut;
+}
+
+static int open_proc_link(pid_t tid, const char *what)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", tid, what);
+	return open(path, O_PATH | O_CLOEXEC);
+}
+
+static bool same_object(const struct statx *a, const struct statx *b)
+{
+	return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
+	       a->stx_dev_minor == b->stx_dev_minor;
+}
+
+/* Where we are. */
+
+static void stand_in(struct walk *w, const struct tree_object *dir)
+{
+	if (w->cur.fd >= 0 && w->cur.fd != dir->fd)
+		(void)close(w->cur.fd); /* O_PATH: nothing to fail */
+	w->cur = *dir;
+	w->cur.name = NULL;
+	w->cur.target = NULL;
+}
+
+/* The name at the start of a directory that was not reached from its parent. */
+static void find_first_name(struct walk *w)
+{
+	struct noted *n = tree_find_dir(w->t, &w->cur.st);
+
+	w->made = false;
+	if (n) {
+		name_set(&w->first, n->path, strlen(n->path));
+		return;
+	}
+	w->first = w->now;
+	n = tree_find(w->t, &w->now);
+	w->made = n && n->flags & NOTED_MISSING;
+}
+
+/*
+ * Notes a directory or anything else in the current directory, as far as it
+ * must be, and says under which name and whether the program made it.
+ */
+static void note_child(struct walk *w, struct tree_object *o, struct tree_name *first, bool *made)
+{
+	bool dir = S_ISDIR(o->st.stx_mode);
+	struct noted *n = dir ? tree_find_dir(w->t, &o->st) : NULL;
+
+	*made = false;
+	if (n) {
+		name_set(first, n->path, strlen(n->path));
+		return;
+	}
+	if (w->made) {
+		*made = true;
+		return;
+	}
+	n = tree_get(w->t, first);
+	if (n->flags & NOTED_MISSING) {
+		*made = true;
+	} else if (n->flags & NOTED_INITIAL) {
+		/* Another directory has taken the place of the one that was there. */
+		*made = dir && o->st.stx_mask & STATX_BTIME;
+	} else {
+		n->flags |= NOTED_INITIAL;
+		o->name = first;
+		tree_note(w->t, o);
+		tree_remember_device(w->t, &o->st, n);
+		if (dir)
+			tree_remember_dir(w->t, &o->st, n);
+	}
+}
+
+static void note_root(struct walk *w)
+{
+	struct tree_name first = w->root_name;
+	bool made;
+
+	w->made = false;
+	tree_get(w->t, &w->root_name)->flags |= NOTED_TOUCHED;
+	note_child(w, &w->cur, &first, &made);
+	w->now = w->root_name;
+	w->first = first;
+	w->made = made;
+}
+
+static bool stand_in_root(struct walk *w)
+{
+	struct tree_object o;
+	int fd = fcntl(w->root_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0 || !tree_ask(w->t, fd, &o)) {
+		w->t->nr_incomplete++;
+		if (fd >= 0)
+			(void)close(fd); /* O_PATH: nothing to fail */
+		return false;
+	}
+	stand_in(w, &o);
+	w->root = o.st;
+	note_root(w);
+	return true;
+}
+
+static void go_up(struct walk *w)
+{
+	struct tree_object o;
+	int fd;
+
+	if (same_object(&w->cur.st, &w->root) || w->now.len <= 1)
+		return;
+	fd = openat(w->cur.fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!tree_ask(w->t, fd, &o)) {
+		(void)close(fd); /* O_PATH: nothing to fail */
+		return;
+	}
+	stand_in(w, &o);
+	name_drop_last(&w->now);
+	find_first_name(w);
+}
+
+/* Components. */
+
+/* What links of /proc say that are no names: pipe:[123], anon_inode:inotify. */
+static bool is_no_name(const char *text, size_t len)
+{
+	return text[0] != '/' &&
+	       (memmem(text, len, ":[", 2) || (len > 11 && !memcmp(text, "anon_inode:", 11)));
+}
+
+static pid_t process_of(pid_t tid)
+{
+	char path[64], text[1024];
+	const char *line;
+	int fd, pid = tid;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		(void)close(fd); /* only read from */
+	text[n < 0 ? 0 : n] = 0;
+	line = strstr(text, "\nTgid:");
+	if (line && sscanf(line, "\nTgid: %d", &pid) != 1)
+		pid = tid;
+	return pid;
+}
+
+/* The text of a symlink as the program would see it. */
+static const char *link_text(struct walk *w, const struct tree_object *o, const char *name,
+			     size_t *ret_len)
+{
+	bool in_proc_root = w->cur.special && w->cur.st.stx_ino == PROC_ROOT_INO;
+	char *text;
+
+	if (in_proc_root && !strcmp(name, "self")) {
+		text = arena_alloc(&w->t->item, 64);
+		*ret_len = (size_t)snprintf(text, 64, "%d", process_of(w->tid));
+		return text;
+	}
+	if (in_proc_root && !strcmp(name, "thread-self")) {
+		text = arena_alloc(&w->t->item, 64);
+		*ret_len = (size_t)snprintf(text, 64, "%d/task/%d", process_of(w->tid), w->tid);
+		return text;
+	}
+	return tree_read_link(w->t, o->fd, ret_len);
+}
+
+/* Puts the target of a symlink before the rest of the path. False when the walk ends here. */
+static bool follow_link(struct walk *w, const struct tree_object *o)
+{
+	size_t rest = w->len - w->at;
+
+	if (++w->nr_links > TREE_LINKS_MAX || !o->target ||
+	    o->target_len + 1 + rest >= sizeof(w->rest) ||
+	    (o->special && is_no_name(o->target, o->target_len)))
+		return false;
+	memmove(w->rest + o->target_len + 1, w->rest + w->at, rest);
+	memcpy(w->rest, o->target, o->target_len);
+	w->rest[o->target_len] = '/';
+	/* A slash at the very end would ask for a directory. */
+	w->len = o->target_len + (rest ? 1 + rest : 0);
+	w->at = 0;
+	return o->target[0] != '/' || stand_in_root(w);
+}
+
+static void touch_absent(struct walk *w, const struct tree_name *first, int why)
+{
+	struct noted *n;
+
+	if (why != ENOENT && why != EACCES && why != EPERM) {
+		/* ENOTDIR, ENAMETOOLONG, ELOOP: as the program will find itself. */
+		if (why == EMFILE || why == ENFILE || why == ENOMEM || why == EIO)
+			w->t->nr_incomplete++;
+		return;
+	}
+	if (w->made)
+		return;
+	n = tree_get(w->t, first);
+	/* Removed by somebody else after it was listed: it was there. */
+	if (n->flags & (NOTED_INITIAL | NOTED_NAME | NOTED_MISSING))
+		return;
+	if (why == ENOENT) {
+		n->flags |= NOTED_MISSING;
+		tree_note_missing(w->t, first);
+	} else {
+		n->flags |= NOTED_INITIAL;
+		tree_note_unreadable(w->t, first);
+	}
+}
+
+/* Takes one component. False when the walk is over. */
+static bool step(struct walk *w, const char *name, size_t len, bool last)
+{
+	struct tree_name now = w->now, first = w->first;
+	struct tree_object o;
+	struct noted *n;
+	bool made, go_on;
+	int fd;
+
+	w->end_type = 0;
+	name_add(&now, name, len);
+	name_add(&first, name, len);
+	if (now.cut || first.cut) {
+		w->t->nr_incomplete++;
+		return false;
+	}
+	n = tree_get(w->t, &now);
+	n->flags |= NOTED_TOUCHED | (w->cur.special ? NOTED_SPECIAL : 0);
+	fd = openat(w->cur.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || !tree_ask(w->t, fd, &o)) {
+		touch_absent(w, &first, errno);
+		if (fd >= 0)
+			(void)close(fd); /* O_PATH: nothing to fail */
+		return false;
+	}
+	n->flags |= o.special ? NOTED_SPECIAL : 0;
+	if (S_ISLNK(o.st.stx_mode))
+		o.target = link_text(w, &o, name, &o.target_len);
+	note_child(w, &o, &first, &made);
+	w->end_type = o.st.stx_mode & S_IFMT;
+	if (S_ISDIR(o.st.stx_mode)) {
+		stand_in(w, &o);
+		w->now = now;
+		w->first = first;
+		w->made = made;
+		return true;
+	}
+	go_on = S_ISLNK(o.st.stx_mode) && (!last || w->follow) && follow_link(w, &o);
+	(void)close(fd); /* O_PATH: nothing to fail */
+	return go_on;
+}
+
+/* The next component of the rest, in name; its length, 0 at the end, -1 when it is too long. */
+static int next_component(struct walk *w, char name[static NAME_MAX + 1], bool *ret_last)
+{
+	size_t len = 0, from;
+
+	while (w->at < w->len && w->rest[w->at] == '/')
+		w->at++;
+	from = w->at;
+	while (w->at < w->len && w->rest[w->at] != '/')
+		w->at++;
+	len = w->at - from;
+	if (len > NAME_MAX)
+		return -1;
+	memcpy(name, w->rest + from, len);
+	name[len] = 0;
+	/* A slash behind the last one asks for what it leads to. */
+	*ret_last = w->at == w->len;
+	return (int)len;
+}
+
+static void run(struct walk *w)
+{
+	char name[NAME_MAX + 1];
+	bool last, go_on = true;
+	int len;
+
+	while (go_on && !w->t->r) {
+		len = next_component(w, name, &last);
+		if (len <= 0)
+			break;
+		w->end_type = S_IFDIR;
+		if (!strcmp(name, ".."))
+			go_up(w);
+		else if (strcmp(name, ".") != 0)
+			go_on = step(w, name, (size_t)len, last);
+		/* It ends before its end. */
+		if (!go_on && w->at < w->len)
+			w->end_type = 0;
+		arena_reset(&w->t->item);
+	}
+}
+
+/* Beginnings. */
+
+/* The name of a base without that of the program's root; NULL when it lies outside. */
+static const char *inside_root(const struct walk *w, const struct tree_name *base)
+{
+	size_t len = w->root_name.len;
+
+	if (len == 1)
+		return base->text;
+	if (!strncmp(base->text, w->root_name.text, len) &&
+	    (base->text[len] == '/' || !base->text[len]))
+		return base->text + len;
+	return NULL;
+}
+
+/* Stands in the working directory or the directory of a descriptor; false when there is none. */
+static bool stand_in_base(struct walk *w, const struct walk_request *q)
+{
+	char what[32] = "cwd";
+	struct tree_object o;
+	const char *path;
+	struct noted *n;
+	int fd;
+
+	if (q->base == WALK_FROM_FD)
+		(void)snprintf(what, sizeof(what), "fd/%d", q->fd);
+	if (!read_proc_link(w->tid, what, &w->now))
+		return false;
+	fd = open_proc_link(w->tid, what);
+	if (fd < 0)
+		return false;
+	if (!tree_ask(w->t, fd, &o) || !o.st.stx_nlink) {
+		(void)close(fd); /* O_PATH: nothing to fail */
+		return false;
+	}
+	n = tree_find(w->t, &w->now);
+	path = inside_root(w, &w->now);
+	/* All that leads to it counts as touched too. */
+	if (path && !(n && n->flags & NOTED_TOUCHED))
+		w->end_type = tree_walk(w->t, &(struct walk_request){
+						      .tid = w->tid,
+						      .base = WALK_FROM_ROOT,
+						      .path = path,
+						      .path_len = strlen(path),
+					      });
+	w->end_type = o.st.stx_mode & S_IFMT;
+	if (!S_ISDIR(o.st.stx_mode)) {
+		(void)close(fd); /* O_PATH: nothing to fail */
+		return false;
+	}
+	stand_in(w, &o);
+	find_first_name(w);
+	return true;
+}
+
+static bool begin(struct walk *w, struct tree *t, const struct walk_request *q)
+{
+	struct tree_object o;
+
+	w->t = t;
+	w->tid = q->tid;
+	w->cur.fd = -1;
+	w->root_fd = open_proc_link(q->tid, "root");
+	w->at = w->nr_links = w->end_type = 0;
+	w->len = q->path_len;
+	w->follow = q->follow;
+	if (w->root_fd < 0 || q->path_len >= sizeof(w->rest))
+		return false;
+	memcpy(w->rest, q->path, q->path_len);
+	if (!read_proc_link(q->tid, "root", &w->root_name) || !tree_ask(t, w->root_fd, &o))
+		return false;
+	w->root = o.st;
+	if (q->base == WALK_FROM_ROOT)
+		return stand_in_root(w);
+	return stand_in_base(w, q);
+}
+
+static void end(struct walk *w)
+{
+	if (w->cur.fd >= 0)
+		(void)close(w->cur.fd); /* O_PATH: nothing to fail */
+	if (w->root_fd >= 0)
+		(void)close(w->root_fd); /* likewise */
+	arena_reset(&w->t->item);
+}
+
+unsigned int tree_walk(struct tree *t, const struct walk_request *q)
+{
+	struct walk w;
+
+	if (begin(&w, t, q))
+		run(&w);
+	end(&w);
+	return w.end_type;
+}
+
+void tree_list(struct tree *t, pid_t tid, int fd)
+{
+	struct walk_request q = { .tid = tid, .base = WALK_FROM_FD, .fd = fd, .path = "" };
+	struct walk w;
+
+	if (begin(&w, t, &q) && !w.made && !w.cur.special) {
+		w.cur.name = &w.first;
+		tree_note_listing(t, w.cur.fd, &w.cur);
+	}
+	end(&w);
+}

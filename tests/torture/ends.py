@@ -1,0 +1,613 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""usage: ends.py TORTURE TORTURE_STATIC [PATTERN]...
+
+How recordings end: by the program, by signals to it and to the recorder, by a
+full disk, by limits; and attaching and letting go. The program must behave as
+it would alone, and what was recorded must be readable. Cases can be chosen by a
+part of their names.
+"""
+
+import os
+import pty
+import random
+import resource
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import *  # pylint: disable=wildcard-import,wrong-import-position
+
+TORTURE = os.path.abspath(sys.argv[1])
+
+
+def start_recording(*words, options=(), **more):
+    """The recorder, and the number of the program, which prints it first."""
+    p = start(record_argv(*words, options=options), stdout=subprocess.PIPE,
+              stderr=subprocess.PIPE, **more)
+    line = p.stdout.readline()
+    expect(line.strip().isdigit(), f"the program has not begun: {line!r}")
+    return p, int(line)
+
+
+def wait_for_calls(more):
+    """Until the program has made so many more calls."""
+    goal = nr_done() + more
+    wait_until(lambda: nr_done() >= goal, f"the program makes {more} more calls")
+
+
+def is_gone(pid):
+    wait_until(lambda: not is_alive(pid), f"process {pid} has ended")
+
+
+# The program ends.
+
+@case("the exit status is passed on")
+def exit_status():
+    for status in (0, 1, 2, 77 - 1, 127, 255):
+        record(TORTURE, "calls", "10", str(status), status=status, options=["--force"])
+        trace = Trace()
+        trace.must_be_complete()
+        status_meta = run(REPRISE, "show", "--meta", "trace")[1]
+        expect(f"{status}".encode() in status_meta, "the status is not in the metadata")
+        os.unlink("counts")
+
+
+@case("a program that dies by a signal makes the recorder die by it")
+def dies_alike():
+    for signo in (signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM, signal.SIGABRT, signal.SIGPIPE,
+                  signal.SIGALRM, signal.SIGUSR1, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        record(TORTURE, "die", str(int(signo)), status=killed_by(signo), options=["--force"])
+        Trace().must_be_complete()
+        os.unlink("counts")
+
+
+@case("a command that is not there, or cannot be run, is an error")
+def no_command():
+    with open("text", "w", encoding="utf-8") as f:
+        f.write("no program\n")
+    os.mkdir("dir")
+    for command in ("./missing", "no-such-command-anywhere", "./text", "./dir"):
+        status, _, err = finish(start(record_argv(command), stderr=subprocess.PIPE))
+        equal(status, 2, f"exit status for {command}")
+        expect(err.count(b"\n") == 1, f"{command}: not one line of error: {err!r}")
+        expect(not os.path.exists("trace"), f"{command} left a trace behind")
+
+
+@case("a file that execve refuses leaves its error in the trace or in ours")
+def exec_refused():
+    with open("broken", "wb") as f:
+        f.write(b"\x7fELF\x02\x01\x01" + bytes(57))
+    os.chmod("broken", 0o755)
+    status, _, err = finish(start(record_argv("./broken"), stderr=subprocess.PIPE))
+    expect(status in (2, 126, 127) and err, f"exit status {status}, error {err!r}")
+
+
+@case("standard input and output are untouched")
+def stdio():
+    data = random.Random(1).randbytes(1 << 20)
+    for words in (["cat"], ["sh", "-c", "cat; echo error >&2; exit 4"], ["wc", "-c"]):
+        alone = subprocess.run(words, input=data, capture_output=True, check=False)
+        p = start(record_argv(*words, options=["--force"]), stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, err = p.communicate(data, timeout=PATIENCE_S)
+        equal(p.returncode, alone.returncode, "exit status")
+        expect(out == alone.stdout, "the output differs")
+        equal(err, alone.stderr, "error output")
+        Trace().must_be_whole()
+
+
+@case("a reader that goes away ends the program as it would alone")
+def broken_pipe():
+    p = start(record_argv("yes"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdout.readline()
+    p.stdout.close()
+    equal(p.wait(PATIENCE_S), killed_by(signal.SIGPIPE), "exit status")
+    Trace().must_be_whole()
+
+
+@case("signal dispositions, mask, descriptors and limits are those of the caller")
+def inheritance():
+    script = ("import os, resource, signal\n"
+              "print([int(s) for s in signal.valid_signals() if signal.getsignal(s) is None or "
+              "signal.getsignal(s) == signal.SIG_IGN])\n"
+              "print([l for l in open('/proc/self/status') if l[:3] in ('Sig', 'Shd', 'Cap', 'Sec', "
+              "'NoN') and l[:4] != 'SigQ'])\n"
+              "print(sorted(os.listdir('/proc/self/fd')), os.getpriority(0, 0), os.umask(0o22))\n"
+              "print([resource.getrlimit(r) for r in range(16)])\n"
+              "print(os.getsid(0) == os.getsid(os.getppid()), os.getpgid(0) == "
+              "os.getpgid(os.getppid()))\n")
+    words = ["/usr/bin/env", "python3", "-S", "-c", script]
+
+    def prepare():
+        signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+
+    alone = subprocess.run(words, capture_output=True, check=False, preexec_fn=prepare, text=True)
+    equal(alone.returncode, 0, alone.stderr)
+    out, _ = record(*words, preexec_fn=prepare)
+    for got, wanted in zip(out.decode().split("\n"), alone.stdout.split("\n")):
+        equal(got, wanted, "what a program finds")
+
+
+# Signals to the recorder and to the program.
+
+@case("SIGTERM to the recorder reaches the program")
+def terminate():
+    p, _ = start_recording(TORTURE, "handle", str(int(signal.SIGTERM)))
+    wait_for_calls(100)
+    p.send_signal(signal.SIGTERM)
+    status, _, err = finish(p)
+    equal(status, 5, "exit status\n" + err.decode())
+    Trace().must_be_complete()
+
+
+@case("SIGTERM to the recorder ends a program that does not handle it, alike")
+def terminate_deadly():
+    p, pid = start_recording(TORTURE, "loop")
+    wait_for_calls(100)
+    p.send_signal(signal.SIGTERM)
+    equal(finish(p)[0], killed_by(signal.SIGTERM), "exit status")
+    is_gone(pid)
+    Trace().must_be_complete()
+
+
+@case("SIGTERM to the recorder while only a daemon is left")
+def terminate_daemon():
+    p = start(record_argv(TORTURE, "daemon", "3000"), stderr=subprocess.PIPE)
+    time.sleep(1)
+    p.send_signal(signal.SIGTERM)
+    status, _, err = finish(p)
+    expect(status in (3, killed_by(signal.SIGTERM)), f"exit status {status}: {err.decode()}")
+    # Either way is fine: it went on to its end, or the recording has ended in good order.
+    _, check = Trace().check()
+    equal((check["intact"], check["closed"]), (True, True), "intact, closed")
+
+
+@case("Ctrl-C ends the program, and the trace is closed")
+def control_c():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["TORTURE_COUNTS"] = os.path.abspath("counts")
+        os.execv(REPRISE, record_argv(TORTURE, "loop"))
+    wait_for_calls(100)
+    os.write(terminal, b"\x03")
+    end = time.monotonic() + PATIENCE_S
+    status = None
+    while status is None and time.monotonic() < end:
+        done, raw = os.waitpid(pid, os.WNOHANG)
+        if done:
+            status = raw
+        time.sleep(0.02)
+    if status is None:
+        words = describe(pid)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise Failed("Ctrl-C has not ended it\n" + words)
+    os.close(terminal)
+    expect(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT,
+           f"wait status {status:#x}")
+    Trace().must_be_complete()
+
+
+@case("SIGINT to the process group reaches a handler once, and the trace is closed")
+def interrupt_group():
+    p, _ = start_recording(TORTURE, "handle", str(int(signal.SIGINT)), start_new_session=True)
+    wait_for_calls(100)
+    os.killpg(p.pid, signal.SIGINT)
+    status, _, err = finish(p)
+    equal(status, 5, "exit status\n" + err.decode())
+    trace = Trace()
+    trace.must_be_complete()
+    equal(len([e for e in trace.events("--call=signal") if e["args"]["signal"] == "SIGINT"]), 1,
+          "SIGINT")
+
+
+@case("job control: the program can be stopped and continued, time and again")
+def job_control():
+    # SIGTSTP counts only in a process group that somebody else in the session could continue.
+    p, pid = start_recording(TORTURE, "handle", str(int(signal.SIGTERM)), preexec_fn=os.setpgrp)
+    for signo in (signal.SIGSTOP, signal.SIGTSTP, signal.SIGSTOP):
+        wait_for_calls(50)
+        os.kill(pid, signo)
+        wait_until(lambda: state_of(pid) in "tT", "the program is stopped")
+        time.sleep(0.3)
+        before = nr_done()
+        time.sleep(0.3)
+        equal(nr_done(), before, "calls made while stopped")
+        os.kill(pid, signal.SIGCONT)
+        wait_for_calls(50)
+    os.kill(pid, signal.SIGTERM)
+    equal(finish(p)[0], 5, "exit status")
+    trace = Trace()
+    trace.must_be_complete()
+    equal(len(trace.events("--call=stopped")), 3, "stops in the trace")
+
+
+@case("job control: many threads stop and go on")
+def job_control_threads():
+    p = start(record_argv(TORTURE, "serve", "16"), stderr=subprocess.PIPE)
+    wait_for_calls(500)
+    pid = next(int(e) for e in os.listdir("/proc") if e.isdigit() and is_child(int(e), p.pid))
+    for _ in range(5):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.2)
+        before = nr_done()
+        time.sleep(0.2)
+        equal(nr_done(), before, "calls made while stopped")
+        os.kill(pid, signal.SIGCONT)
+        wait_for_calls(100)
+    with open("stop", "w", encoding="utf-8"):
+        pass
+    equal(finish(p)[0], 0, "exit status")
+    Trace().must_be_complete()
+
+
+def is_child(pid, parent):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            return int(f.read().rpartition(")")[2].split()[1]) == parent
+    except OSError:
+        return False
+
+
+@case("a stopped program that is killed ends the recording")
+def kill_stopped():
+    p, pid = start_recording(TORTURE, "loop")
+    wait_for_calls(50)
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(pid) in "tT", "the program is stopped")
+    time.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    equal(finish(p)[0], killed_by(signal.SIGKILL), "exit status")
+    Trace().must_be_complete()
+
+
+@case("kill -9 of the program: the trace is closed and complete")
+def kill_program():
+    for _ in range(3):
+        p, pid = start_recording(TORTURE, "loop", "0", options=["--force"])
+        wait_for_calls(500)
+        os.kill(pid, signal.SIGKILL)
+        equal(finish(p)[0], killed_by(signal.SIGKILL), "exit status")
+        Trace().must_be_complete()
+        os.unlink("counts")
+
+
+@case("kill -9 of one process: the others go on, the trace is closed and complete")
+def kill_one():
+    p = start(record_argv(TORTURE, "family", "4"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pids = [int(p.stdout.readline()) for _ in range(4)]
+    for pid in pids:
+        wait_for_calls(200)
+        os.kill(pid, signal.SIGKILL)
+    equal(finish(p)[0], 6, "exit status")
+    trace = Trace()
+    stat = trace.must_be_complete()
+    equal(stat["processes"], 5, "processes")
+    ends = [e["args"].get("signal") for e in trace.events("--call=thread_exit")]
+    equal(ends.count("SIGKILL"), 4, "deaths by SIGKILL")
+
+
+def must_be_readable(at_least):
+    """After an end without warning: events can be shown, and saved."""
+    status, out, err = run(REPRISE, "show", "--call=pwrite64", "trace")
+    nr = out.count(b"\n")
+    expect(nr >= at_least, f"show gives {nr} writes, not {at_least} (status {status}, {err!r})")
+    status, check = Trace().check()
+    equal((status, check["closed"]), (2, False), "reprise check: status, closed")
+    status, _, err = run(REPRISE, "check", "--salvage", "--force", "-o", "saved", "trace")
+    saved = Trace("saved")
+    equal(saved.nr_of("pwrite64"), nr, f"writes in the saved trace ({err!r})")
+
+
+@case("kill -9 of the recorder: the program is not left stopped, the trace is readable")
+def kill_recorder():
+    for mode in (["loop"], ["loop", "0"], ["handle", "15"]):
+        p, pid = start_recording(TORTURE, *mode, options=["--force"])
+        wait_for_calls(200)
+        time.sleep(1.2)
+        early = counts()["pwrite64"][0]
+        time.sleep(1.2)
+        p.kill()
+        p.wait(PATIENCE_S)
+        time.sleep(0.5)
+        if is_alive(pid):
+            expect(state_of(pid) not in "tT", "the program is left stopped")
+            before = nr_done()
+            wait_until(lambda: nr_done() > before, "the program goes on")
+            os.kill(pid, signal.SIGKILL)
+            is_gone(pid)
+        must_be_readable(early)
+        os.unlink("counts")
+
+
+@case("kill -9 of the recorder of many processes and threads: none is left stopped")
+def kill_recorder_of_many():
+    p = start(record_argv(TORTURE, "family", "8"), stdout=subprocess.PIPE)
+    pids = [int(p.stdout.readline()) for _ in range(8)]
+    wait_for_calls(1000)
+    time.sleep(1)
+    p.kill()
+    p.wait(PATIENCE_S)
+    time.sleep(0.5)
+    stuck = [pid for pid in pids if is_alive(pid) and state_of(pid) in "tT"]
+    for pid in pids:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
+    equal(stuck, [], "processes that are left stopped")
+    must_be_readable(1)
+
+
+# Attaching.
+
+def start_server(nr_threads=8):
+    p = start([TORTURE, "serve", str(nr_threads)])
+    wait_for_calls(200)
+    return p
+
+
+def attach(pid, *options):
+    return start([REPRISE, "record", "-o", "trace", "--force", "--attach", str(pid), *options],
+                 stderr=subprocess.PIPE)
+
+
+def stop_server(p):
+    """It must be unharmed: makes calls, ends when asked to, with 0."""
+    equal(p.poll(), None, "the program has ended")
+    wait_for_calls(200)
+    with open("stop", "w", encoding="utf-8"):
+        pass
+    equal(p.wait(PATIENCE_S), 0, "exit status of the program")
+
+
+@case("attach to a program with threads, and let go by Ctrl-C")
+def attach_and_detach():
+    server = start_server()
+    for signo in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+        p = attach(server.pid)
+        time.sleep(0.5)
+        first = counts()
+        time.sleep(1)
+        second = counts()
+        p.send_signal(signo)
+        status, _, err = finish(p)
+        equal(status, 0, f"exit status of the recorder\n{err.decode()}")
+        trace = Trace()
+        _, check = trace.check()
+        equal((check["intact"], check["closed"], check["lost"]), (True, True, 0),
+              "intact, closed, lost")
+        stat = trace.stat()
+        equal(stat["threads"], 9, "threads")
+        for name in ("pwrite64", "preadv", "fchmod"):
+            got = stat["calls"][name]["count"]
+            expect(got >= second[name][0] - first[name][1],
+                   f"{name}: {got} recorded, more than {second[name][0] - first[name][1]} made")
+        fds = trace.events("--call=found_fd")
+        expect({0, 1, 2} <= {e["args"]["fd"] for e in fds}, f"found_fd: {fds}")
+        states = trace.events("--call=found_state")
+        equal(len(states), 1, "found_state")
+        equal(states[0]["args"]["cwd"], os.path.realpath(os.getcwd()), "working directory")
+    stop_server(server)
+
+
+@case("attach while threads come and go")
+def attach_to_breeding():
+    server = start([TORTURE, "processes", "100000"])
+    wait_for_calls(100)
+    for _ in range(5):
+        p = attach(server.pid, "--data=none")
+        time.sleep(0.4)
+        p.send_signal(signal.SIGINT)
+        status, _, err = finish(p)
+        equal(status, 0, f"exit status of the recorder\n{err.decode()}")
+        _, check = Trace().check()
+        equal((check["intact"], check["closed"], check["lost"]), (True, True, 0),
+              "intact, closed, lost")
+        before = nr_done()
+        wait_until(lambda: nr_done() > before + 200, "the program goes on")
+        equal(server.poll(), None, "the program has ended")
+
+
+@case("attach, and the program ends: the trace is whole")
+def attach_to_the_end():
+    server = start_server()
+    p = attach(server.pid)
+    wait_until(lambda: os.path.exists("trace"), "the trace is begun")
+    time.sleep(0.5)
+    stop_server(server)
+    status, _, err = finish(p)
+    equal(status, 0, f"exit status of the recorder\n{err.decode()}")
+    Trace().must_be_whole()
+
+
+@case("kill -9 of a recorder that is attached: the program goes on unharmed")
+def kill_attached():
+    server = start_server()
+    p = attach(server.pid)
+    time.sleep(1.5)
+    p.kill()
+    p.wait(PATIENCE_S)
+    expect(os.stat("trace").st_size > 0, "nothing was written")
+    stop_server(server)
+    status, out, _ = run(REPRISE, "show", "trace")
+    expect(out, f"show gives no events (status {status})")
+
+
+@case("attach to a stopped program: it stays stopped, and can go on")
+def attach_to_stopped():
+    server = start_server(4)
+    os.kill(server.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(server.pid) == "T", "the program is stopped")
+    p = attach(server.pid)
+    time.sleep(0.7)
+    before = nr_done()
+    time.sleep(0.3)
+    equal(nr_done(), before, "calls made while stopped")
+    os.kill(server.pid, signal.SIGCONT)
+    wait_for_calls(100)
+    p.send_signal(signal.SIGINT)
+    equal(finish(p)[0], 0, "exit status of the recorder")
+    stop_server(server)
+
+
+@case("attach to a process that is not there, or not ours, is an error")
+def attach_nowhere():
+    gone = start(["true"])
+    gone.wait()
+    for pid in (gone.pid, os.getpid() if os.geteuid() else 2**30):
+        status, _, err = finish(attach(pid))
+        if pid == os.getpid() and status == 0:
+            continue
+        equal(status, 2, f"exit status; {err!r}")
+        expect(err.count(b"\n") == 1, f"not one line of error: {err!r}")
+
+
+# Limits and full disks.
+
+FILE_LIMIT = 64 << 10
+
+
+def limit_file_size():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, FILE_LIMIT))
+
+
+def on_full(*options, mode=("calls", "4000", "7"), **more):
+    p = start(record_argv(TORTURE, *mode, options=options), stdout=subprocess.PIPE,
+              stderr=subprocess.PIPE, **more)
+    return finish(p)
+
+
+def must_be_readable_part():
+    status, out, err = run(REPRISE, "show", "--call=pwrite64", "trace")
+    expect(out.count(b"\n") > 10, f"show gives no events (status {status}, {err!r})")
+
+
+@case("a file-size limit and --on-full=continue: the program ends as it would alone")
+def limited_continue():
+    # Calls that do not enlarge a file: the limit is the program's too.
+    status, _, err = on_full("--on-full=continue", "--contents=0", mode=("timer", "1500"),
+                             preexec_fn=limit_file_size)
+    equal(status, 0, f"exit status\n{err.decode()}")
+    expect(b"trace" in err, f"no warning: {err!r}")
+    must_be_readable_part()
+
+
+@case("a file-size limit and --on-full=stop: the program is killed")
+def limited_stop():
+    status, _, err = on_full("--on-full=stop", "--contents=0", mode=("timer", "20000"),
+                             preexec_fn=limit_file_size)
+    expect(status in (2, killed_by(signal.SIGKILL)), f"exit status {status}\n{err.decode()}")
+    expect(b"trace" in err, f"no warning: {err!r}")
+    must_be_readable_part()
+
+
+def small_disk(size, words):
+    """Words that run these with a small file system on ./small, or a reason to skip."""
+    unshare = shutil.which("unshare")
+    if not unshare:
+        raise Skipped("unshare is not installed")
+    own = [unshare, "-m"] if os.geteuid() == 0 else [unshare, "-rm"]
+    os.makedirs("small", exist_ok=True)
+    script = f"mount -t tmpfs -o size={size} none small || exit 76; shift; "
+    script += '"$@"; r=$?; cat small/trace >kept; exit $r'
+    probe = subprocess.run([*own, "mount", "-t", "tmpfs", "none", "small"], check=False,
+                           capture_output=True)
+    if probe.returncode:
+        raise Skipped("a file system cannot be mounted here")
+    return [*own, "sh", "-c", script, "sh", "-", *words]
+
+
+def record_on_small_disk(mode, option, size="4m"):
+    argv = record_argv(TORTURE, *mode, trace="small/trace", options=[option, "--contents=0"])
+    result = run(*small_disk(size, argv))
+    os.rename("kept", "trace")
+    return result
+
+
+@case("a full disk and --on-full=continue: the program ends as it would alone, with a warning")
+def full_continue():
+    status, _, err = record_on_small_disk(["calls", "40000", "7"], "--on-full=continue")
+    equal(status, 7, f"exit status\n{err.decode()}")
+    expect(b"trace" in err, f"no warning: {err!r}")
+    must_be_readable_part()
+    equal(counts()["pwrite64"][0], 40000, "calls that the program made")
+
+
+@case("a full disk and --on-full=continue, with many processes")
+def full_continue_processes():
+    status, _, err = record_on_small_disk(["processes", "3000"], "--on-full=continue", "1m")
+    equal(status, 0, f"exit status\n{err.decode()}")
+    expect(b"trace" in err, f"no warning: {err!r}")
+    must_be_readable_part()
+    equal(counts()["pwrite64"][0], 6000, "calls that the program made")
+
+
+@case("a full disk and --on-full=stop: the program is killed, all of it")
+def full_stop():
+    for mode in (["calls", "1000000", "7"], ["threads", "8", "60000"], ["processes", "100000"]):
+        status, _, err = record_on_small_disk(mode, "--on-full=stop", "2m")
+        expect(status in (2, 137, killed_by(signal.SIGKILL)),
+               f"exit status {status}\n{err.decode()}")
+        expect(b"trace" in err, f"no warning: {err!r}")
+        must_be_readable_part()
+        before = nr_done()
+        time.sleep(0.3)
+        equal(nr_done(), before, f"{mode[0]}: calls made after the end")
+        os.unlink("counts")
+
+
+def must_be_cut(err):
+    """A limit has ended the recording: a warning, a trace that is closed, the cut in its ledger."""
+    expect(b"trace" in err, f"no warning: {err!r}")
+    _, check = Trace().check()
+    equal((check["intact"], check["closed"]), (True, True), "intact, closed")
+    expect(check["ledger"] > 0, "the ledger does not say that the trace ends early")
+    must_be_readable_part()
+
+
+@case("--max-size ends the recording, the program goes on")
+def max_size():
+    status, _, err = on_full("--max-size=300k", "--contents=0", mode=("calls", "30000", "7"))
+    equal(status, 7, f"exit status\n{err.decode()}")
+    equal(counts()["pwrite64"][0], 30000, "calls that the program made")
+    must_be_cut(err)
+    size = os.stat("trace").st_size
+    expect(size < 20 << 20, f"the trace has {size} bytes")
+
+
+@case("--max-time ends the recording, the program goes on")
+def max_time():
+    for mode, status in ((("timer", "1800"), 0), (("threads", "16", "1800"), 0)):
+        start_ms = time.monotonic()
+        got, _, err = on_full("--max-time=500ms", "--contents=0", "--force", mode=mode)
+        equal(got, status, f"{mode[0]}: exit status\n{err.decode()}")
+        expect(time.monotonic() - start_ms > 1.5, "the program was cut short as well")
+        must_be_cut(err)
+        duration = Trace().stat()["duration_ns"]
+        expect(duration < 1.5e9, f"{mode[0]}: recorded for {duration} ns")
+        os.unlink("counts")
+
+
+@case("--max-time with processes that come and go")
+def max_time_processes():
+    for options in (["--max-time=300ms"], ["--max-time=300ms", "--calls=pwrite64"]):
+        status, _, err = on_full(*options, "--contents=0", "--force", mode=("processes", "2000"))
+        equal(status, 0, f"exit status\n{err.decode()}")
+        equal(counts()["pwrite64"][0], 4000, "calls that the program made")
+        must_be_cut(err)
+        os.unlink("counts")
+
+
+@case("--max-time with a program that sleeps")
+def max_time_asleep():
+    p = start(record_argv("sleep", "2", options=["--max-time=300ms", "--contents=0"]),
+              stderr=subprocess.PIPE)
+    status, _, err = finish(p)
+    equal(status, 0, f"exit status\n{err.decode()}")
+    _, check = Trace().check()
+    expect(check["closed"] and check["ledger"] > 0, "the trace does not say that it ends early")
+
+
+sys.exit(run_cases(sys.argv[3:]))

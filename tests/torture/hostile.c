@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs that change the world they live in. Exit status 77: that is not allowed here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "torture.h"
+
+#define NOT_ALLOWED 77
+#define NOBODY 65534
+
+/* close-all: every descriptor that may be open, the recorder's too if it were here. */
+int mode_close_all(int argc, char **argv)
+{
+	int fd;
+
+	(void)argc;
+	(void)argv;
+	for (fd = 0; fd < 1024; fd++)
+		(void)close(fd);
+	(void)syscall(SYS_close_range, 0, ~0u, 0);
+	some_calls("calls", 100, 1);
+	return 0;
+}
+
+/* chroot DIR */
+int mode_chroot(int argc, char **argv)
+{
+	const char *dir = argc > 0 ? argv[0] : ".";
+
+	if (chroot(dir) < 0)
+		return errno == EPERM ? NOT_ALLOWED : 99;
+	must(chdir("/"), "chdir");
+	some_calls("/calls", 100, 1);
+	return 0;
+}
+
+/* drop-rights: as root, for good. */
+int mode_drop_rights(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (setgroups(0, NULL) < 0)
+		return errno == EPERM ? NOT_ALLOWED : 99;
+	must(setresgid(NOBODY, NOBODY, NOBODY), "setresgid");
+	must(setresuid(NOBODY, NOBODY, NOBODY), "setresuid");
+	some_calls("calls", 100, 1);
+	return 0;
+}
+
+/* no-dump: memory that only root may look into. */
+int mode_no_dump(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	must(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE");
+	some_calls("calls", 100, 1);
+	return 0;
+}
+
+/* limit-memory: until there is nothing left to map. */
+int mode_limit_memory(int argc, char **argv)
+{
+	struct rlimit limit = { 64 << 20, 64 << 20 };
+	size_t len = 32 << 20;
+
+	(void)argc;
+	(void)argv;
+	must(setrlimit(RLIMIT_AS, &limit), "setrlimit");
+	while (len >= 4096) {
+		if (mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+			len /= 2;
+	}
+	some_calls("calls", 100, 1);
+	return 0;
+}
+
+/* Calls of the given number get the answer, others are allowed. */
+static int install_filter(unsigned int nr, unsigned int answer)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, answer),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS");
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+static void on_trap(int signo)
+{
+	(void)signo;
+	atomic_fetch_add(&counts[COUNT_SIGNALS].begun, 1);
+	atomic_fetch_add(&counts[COUNT_SIGNALS].done, 1);
+}
+
+static void refused_calls(unsigned int nr)
+{
+	while (nr--)
+		(void)counted_call(COUNT_mkdirat, AT_FDCWD, (long)"refused", 0700, 0);
+}
+
+/* seccomp errno|trap|kill|strict: its own filter refuses mkdirat in this way. */
+int mode_seccomp(int argc, char **argv)
+{
+	const char *how = argc > 0 ? argv[0] : "errno";
+	unsigned int answer = SECCOMP_RET_ERRNO | ENOTSUP;
+
+	some_calls("calls", 20, 1);
+	if (!strcmp(how, "strict")) {
+		must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0), "PR_SET_SECCOMP");
+		(void)!write(1, "strict\n", 7);
+		syscall(SYS_exit, 8); /* exit_group is not among the four that are left */
+	}
+	if (!strcmp(how, "trap")) {
+		signal(SIGSYS, on_trap);
+		answer = SECCOMP_RET_TRAP;
+	}
+	if (!strcmp(how, "kill"))
+		answer = SECCOMP_RET_KILL_PROCESS;
+	if (install_filter(SYS_mkdirat, answer) < 0)
+		return NOT_ALLOWED;
+	refused_calls(20);
+	some_calls("calls", 20, 1);
+	return 0;
+}
+
+/* int80: calls by the 32-bit door; exit status 77 when it is closed. */
+int mode_int80(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+#ifdef __x86_64__
+	static const char text[] = "through the old door\n";
+	char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	long r, i;
+
+	if (low == MAP_FAILED)
+		return NOT_ALLOWED;
+	memcpy(low, text, sizeof(text));
+	signal(SIGSEGV, SIG_DFL);
+	for (i = 0; i < 10; i++) {
+		/* write, by its number of the 32-bit table */
+		__asm__ volatile("int $0x80"
+				 : "=a"(r)
+				 : "a"(4L), "b"(1L), "c"(low), "d"(sizeof(text) - 1)
+				 : "memory", "r8", "r9", "r10", "r11");
+		if (r != sizeof(text) - 1)
+			return NOT_ALLOWED;
+	}
+	some_calls("calls", 10, 1);
+	return 0;
+#else
+	return NOT_ALLOWED;
+#endif
+}
+
+/* trace-me: is a tracer itself, or tries to be. */
+int mode_trace_me(int argc, char **argv)
+{
+	pid_t pid;
+	int status;
+
+	(void)argc;
+	(void)argv;
+	some_calls("calls", 10, 1);
+	pid = (pid_t)must(fork(), "fork");
+	if (!pid) {
+		long r = ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+
+		some_calls("calls", 10, 1);
+		_exit(r < 0 ? 10 : 11);
+	}
+	must(waitpid(pid, &status, 0), "waitpid");
+	some_calls("calls", 10, 1);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 12;
+}

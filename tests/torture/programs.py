@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""usage: programs.py TORTURE TORTURE_STATIC [PATTERN]...
+
+Records programs that are hard to record. Each counts some of its own calls, and
+the trace must have exactly these. Cases can be chosen by a part of their names.
+"""
+
+import os
+import shutil
+import stat as stat_module
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import *  # pylint: disable=wildcard-import,wrong-import-position
+
+TORTURE = os.path.abspath(sys.argv[1])
+STATIC = os.path.abspath(sys.argv[2])
+
+
+# Threads.
+
+@case("64 threads do I/O for a second: every call, and every byte")
+def threads():
+    record(TORTURE, "threads", "64", "1000")
+    trace = Trace()
+    stat = trace.must_be_complete()
+    equal((stat["threads"], stat["processes"]), (65, 1), "threads and processes")
+    files = rebuild(trace)
+    equal(len(files), 64, "files")
+    for path, content in files.items():
+        with open(path, "rb") as f:
+            expect(f.read() == content, f"{path} is not what the trace makes of it")
+
+
+@case("a thread that is not the first makes execve, others are in calls")
+def exec_other():
+    for _ in range(5):
+        record(TORTURE, "exec-other", "24", options=["--force"])
+        trace = Trace()
+        stat = trace.must_be_complete()
+        equal((stat["threads"] >= 26, stat["processes"]), (True, 1), "threads, processes")
+        os.unlink("counts")
+
+
+@case("threads begin and end during execve, twenty times over")
+def exec_race():
+    record(TORTURE, "exec-race", "20")
+    trace = Trace()
+    stat = trace.must_be_complete()
+    equal(stat["processes"], 1, "processes")
+    execs = trace.events("--call=execve", "--ok")
+    equal(len(execs), 21, "execve")
+
+
+@case("the first thread ends before the others; their exit status is passed on")
+def leader_exits():
+    record(TORTURE, "leader-exits", status=7)
+    stat = Trace().must_be_complete()
+    equal(stat["threads"], 2, "threads")
+
+
+# Processes.
+
+@case("2,000 short-lived processes")
+def processes():
+    record(TORTURE, "processes", "2000")
+    stat = Trace().must_be_complete()
+    equal((stat["processes"], stat["threads"]), (2001, 2001), "processes and threads")
+
+
+@case("a fork bomb of bounded depth: 511 processes")
+def bomb():
+    record(TORTURE, "bomb", "8")
+    stat = Trace().must_be_complete()
+    equal(stat["processes"], 511, "processes")
+
+
+@case("four threads vfork and execve 50 times each")
+def vfork():
+    record(TORTURE, "vfork", "4", "50")
+    trace = Trace()
+    stat = trace.must_be_complete()
+    equal(stat["processes"], 201, "processes")
+    equal(len(trace.events("--call=execve", "--ok")), 201, "execve")
+
+
+@case("a daemon outlives the command and is recorded to its end")
+def daemon():
+    record(TORTURE, "daemon", "300", status=3)
+    trace = Trace()
+    stat = trace.must_be_complete()
+    equal(stat["processes"], 3, "processes")
+    ends = [e["args"].get("status") for e in trace.events("--call=thread_exit")]
+    equal(sorted(ends), [3, 4, 5], "exit statuses")
+
+
+# Changed worlds.
+
+@case("a program closes all descriptors")
+def close_all():
+    record(TORTURE, "close-all")
+    Trace().must_be_complete()
+
+
+@case("a program changes its root")
+def chroot():
+    os.mkdir("root")
+    record(TORTURE, "chroot", "root")
+    Trace().must_be_complete()
+
+
+@case("a program drops its rights")
+def drop_rights():
+    record(TORTURE, "drop-rights")
+    trace = Trace()
+    trace.must_be_complete()
+    expect(len(writes_of(trace)) == 100, "the data of the writes is not in the trace")
+
+
+@case("a program forbids looking into its memory: what is not seen is in the ledger")
+def no_dump():
+    record(TORTURE, "no-dump")
+    trace = Trace()
+    trace.must_have_counts()
+    _, check = trace.check()
+    if os.geteuid() == 0:
+        trace.must_be_whole()
+        equal(len(writes_of(trace)), 100, "writes with data")
+    else:
+        expect(check["intact"] and check["closed"], "the trace is damaged")
+        expect(check["ledger"] > 0, "the data is not there, and the ledger does not say so")
+
+
+@case("a program that may not map more memory")
+def limit_memory():
+    record(TORTURE, "limit-memory")
+    Trace().must_be_complete()
+
+
+@case("a program with a filter of its own: refused by an error")
+def seccomp_errno():
+    record(TORTURE, "seccomp", "errno")
+    trace = Trace()
+    trace.must_be_complete()
+    equal(len(trace.events("--call=mkdirat", "--errno=EOPNOTSUPP")), 22, "refused calls")
+
+
+@case("a program with a filter of its own: refused by a signal that is handled")
+def seccomp_trap():
+    record(TORTURE, "seccomp", "trap")
+    trace = Trace()
+    trace.must_be_complete()
+    signals = [e for e in trace.events("--call=signal") if e["args"].get("signal") == "SIGSYS"]
+    equal(len(signals), counts()["signal"][0], "SIGSYS")
+
+
+@case("a program with a filter of its own: killed by it")
+def seccomp_kill():
+    record(TORTURE, "seccomp", "kill", status=killed_by(signal.SIGSYS))
+    Trace().must_be_complete()
+
+
+@case("a program in strict seccomp mode")
+def seccomp_strict():
+    out, _ = record(TORTURE, "seccomp", "strict", status=8)
+    equal(out, b"strict\n", "output")
+    Trace().must_be_complete()
+
+
+@case("a program with a filter of its own, and only some calls recorded")
+def seccomp_and_ours():
+    record(TORTURE, "seccomp", "errno", options=["--calls=pwrite64,mkdirat"])
+    trace = Trace()
+    _, check = trace.check()
+    equal(trace.nr_of("pwrite64"), counts()["pwrite64"][0], "pwrite64")
+    equal(trace.nr_of("preadv"), 0, "preadv")
+    # Its filter may answer before ours is asked: then the ledger has to say so.
+    if trace.nr_of("mkdirat") != counts()["mkdirat"][0]:
+        expect(check["ledger"] > 0, f"{counts()['mkdirat'][0]} mkdirat, recorded "
+               f"{trace.nr_of('mkdirat')}, and the ledger does not say so")
+
+
+@case("calls of the 32-bit kind from a 64-bit program")
+def int80():
+    out, _ = record(TORTURE, "int80")
+    equal(out, b"through the old door\n" * 10, "output")
+    trace = Trace()
+    trace.must_be_complete()
+    compat = [e for e in trace.events("--call=write") if "COMPAT" in e["flags"]]
+    equal(len(compat), 10, "writes of the 32-bit kind")
+    for event in compat:
+        equal((event["ret"], event["args"]["buf"]["data"]), (21, "through the old door\n"), "write")
+
+
+@case("a static program")
+def static_program():
+    if not os.path.exists(STATIC):
+        raise Skipped("there is no static libc to link with")
+    record(STATIC, "calls", "100")
+    trace = Trace()
+    trace.must_be_complete()
+    equal(len(writes_of(trace)), 100, "writes with data")
+
+
+def must_state_conflict(trace):
+    """Whole, but for what another tracer would have seen."""
+    _, check = trace.check()
+    equal((check["intact"], check["closed"], check["lost"]), (True, True, 0),
+          "intact, closed, lost")
+    expect(check["ledger"] > 0, "the ledger does not state the conflict")
+    expect(trace.events("--call=ptrace", "--failed"), "its ptrace is not in the trace")
+
+
+@case("a program that wants to be traced by its parent is told that it cannot")
+def trace_me():
+    record(TORTURE, "trace-me", status=10)
+    trace = Trace()
+    trace.must_have_counts()
+    must_state_conflict(trace)
+
+
+@case("a program that is a tracer itself is recorded, the conflict and all")
+def is_tracer():
+    strace = shutil.which("strace")
+    if not strace:
+        raise Skipped("strace is not installed")
+    p = start(record_argv(strace, "-o", "log", TORTURE, "calls", "10"), stdout=subprocess.PIPE,
+              stderr=subprocess.PIPE)
+    status, _, _ = finish(p)
+    expect(status > 0, "strace has not failed, though two tracers are not possible")
+    must_state_conflict(Trace())
+
+
+# Signals inside.
+
+@case("I/O in signal handlers, every millisecond")
+def timer():
+    record(TORTURE, "timer", "500")
+    trace = Trace()
+    stat = trace.must_be_complete()
+    signals = [e for e in trace.events("--call=signal") if e["args"].get("signal") == "SIGALRM"]
+    handled = counts()["signal"][0]
+    expect(handled <= len(signals) <= handled + 1, f"{len(signals)} signals, {handled} handled")
+    # What the handler calls stands between the call that it interrupted and rt_sigreturn.
+    equal(stat["calls"]["rt_sigreturn"]["count"], handled, "rt_sigreturn")
+
+
+@case("a program that blocks all signals")
+def block_signals():
+    p = start(record_argv(TORTURE, "block-signals", "700"), stderr=subprocess.PIPE)
+    wait_until(nr_done, "the program has begun")
+    p.send_signal(signal.SIGTERM)
+    p.send_signal(signal.SIGHUP)
+    status, _, err = finish(p)
+    equal(status, 9, "exit status\n" + err.decode())
+    Trace().must_be_complete()
+
+
+# What is recorded is chosen.
+
+@case("only some calls: nothing else stops the program, all processes are covered")
+def some_calls():
+    record(TORTURE, "processes", "200", options=["--calls=pwrite64,fchmod"])
+    trace = Trace()
+    stat = trace.must_be_whole()
+    for name in ("pwrite64", "fchmod"):
+        equal(stat["calls"][name]["count"], counts()[name][0], name)
+    expect("preadv" not in stat["calls"], "a call that was not asked for is in the trace")
+
+
+@case("all but some calls, with threads and execve")
+def exclude_calls():
+    record(TORTURE, "exec-other", "12", options=["--exclude=preadv"])
+    trace = Trace()
+    stat = trace.must_be_whole()
+    expect("preadv" not in stat["calls"], "a call that was excluded is in the trace")
+    done, begun = counts()["pwrite64"]
+    expect(done <= stat["calls"]["pwrite64"]["count"] <= begun, "pwrite64")
+
+
+@case("each --data keeps what it says")
+def data_policies():
+    sizes = {}
+    for policy in ("all", "writes", "hash", "none"):
+        record(TORTURE, "calls", "200", data=policy, options=["--force", "--contents=0"])
+        trace = Trace()
+        trace.must_be_complete()
+        sizes[policy] = os.stat("trace").st_size
+        if policy in ("all", "writes"):
+            with open("calls", "rb") as f:
+                content = f.read()
+            equal(writes_of(trace)[-1], content[199 * 256:], "the last write")
+        os.unlink("counts")
+        os.unlink("calls")
+    expect(sizes["all"] > sizes["writes"] > sizes["hash"] > sizes["none"], f"sizes: {sizes}")
+
+
+@case("a set-user-id program runs as it would alone")
+def set_user_id():
+    if os.geteuid() != 0:
+        raise Skipped("only root can make one")
+    shutil.copy("/usr/bin/id", "id")
+    os.chmod("id", 0o755 | stat_module.S_ISUID | stat_module.S_ISGID)
+    os.chown("id", 65534, 65534)
+    os.chmod("id", 0o755 | stat_module.S_ISUID | stat_module.S_ISGID)
+    alone = subprocess.run(["./id", "-u"], check=True, stdout=subprocess.PIPE).stdout
+    if alone != b"65534\n":
+        raise Skipped("set-user-id programs are not allowed on this file system")
+    out, _ = record("./id", "-u")
+    equal(out, alone, "user")
+    Trace().must_be_whole()
+
+
+sys.exit(run_cases(sys.argv[3:]))

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Signals: blocked, handled in the middle of calls, and deadly. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "torture.h"
+
+/* block-signals MS: works for so long with all signals blocked. */
+int mode_block_signals(int argc, char **argv)
+{
+	uint64_t end_ms = now_ms() + (argc > 0 ? strtoul(argv[0], NULL, 10) : 500);
+	sigset_t all;
+
+	sigfillset(&all);
+	must(sigprocmask(SIG_BLOCK, &all, NULL), "sigprocmask");
+	while (now_ms() < end_ms)
+		some_calls("calls", 16, 1);
+	_exit(9);
+}
+
+static int handler_fd;
+
+static void on_alarm(int signo)
+{
+	char c = '!';
+	int saved = errno;
+
+	(void)signo;
+	atomic_fetch_add(&counts[COUNT_SIGNALS].begun, 1);
+	(void)counted_call(COUNT_pwrite64, handler_fd, (long)&c, 1, 0);
+	(void)counted_call(COUNT_fchmod, handler_fd, 0600, 0, 0);
+	atomic_fetch_add(&counts[COUNT_SIGNALS].done, 1);
+	errno = saved;
+}
+
+/* timer MS: I/O in a handler, every millisecond, while the program does I/O and sleeps. */
+int mode_timer(int argc, char **argv)
+{
+	uint64_t end_ms = now_ms() + (argc > 0 ? strtoul(argv[0], NULL, 10) : 500);
+	struct itimerval timer = { { 0, 1000 }, { 0, 1000 } }, none = { { 0, 0 }, { 0, 0 } };
+	struct sigaction sa = { .sa_handler = on_alarm };
+	struct timespec nap = { 0, 3000000 };
+	int fds[2];
+	char c;
+
+	handler_fd = (int)must(open("handler", O_RDWR | O_CREAT | O_CLOEXEC, 0600), "handler");
+	must(pipe2(fds, O_NONBLOCK), "pipe2");
+	must(sigaction(SIGALRM, &sa, NULL), "sigaction");
+	must(setitimer(ITIMER_REAL, &timer, NULL), "setitimer");
+	while (now_ms() < end_ms) {
+		some_calls("calls", 16, 1);
+		(void)nanosleep(&nap, NULL); /* ends early: EINTR */
+		(void)!read(fds[0], &c, 1);
+	}
+	must(setitimer(ITIMER_REAL, &none, NULL), "setitimer");
+	return 0;
+}
+
+/* die SIGNO: after some calls, by this signal. */
+int mode_die(int argc, char **argv)
+{
+	int signo = argc > 0 ? (int)strtol(argv[0], NULL, 10) : SIGKILL;
+	struct rlimit no_core = { 0, 0 };
+
+	(void)setrlimit(RLIMIT_CORE, &no_core);
+	some_calls("calls", 20, 1);
+	if (signo == SIGSEGV)
+		*(volatile char *)mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) =
+			1;
+	(void)kill(getpid(), signo);
+	return 0;
+}
+
+/* loop: calls, until it is killed. Says when it has begun. */
+int mode_loop(int argc, char **argv)
+{
+	useconds_t nap_us = argc > 0 ? (useconds_t)strtoul(argv[0], NULL, 10) : 1000;
+
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	for (;;) {
+		some_calls("calls", 16, 1);
+		if (nap_us)
+			usleep(nap_us);
+	}
+}
+
+static volatile sig_atomic_t got;
+
+static void on_signal(int signo)
+{
+	got = signo;
+}
+
+/* handle SIGNO: waits for the signal, then ends well with status 5. */
+int mode_handle(int argc, char **argv)
+{
+	int signo = argc > 0 ? (int)strtol(argv[0], NULL, 10) : SIGTERM;
+	struct sigaction sa = { .sa_handler = on_signal };
+
+	must(sigaction(signo, &sa, NULL), "sigaction");
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	while (!got) {
+		some_calls("calls", 16, 1);
+		usleep(1000);
+	}
+	some_calls("calls", 100, 1);
+	return 5;
+}

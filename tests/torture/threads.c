@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Many threads, threads that vanish, and execve in the middle of them. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "torture.h"
+
+#define THREADS_MAX 128
+
+static _Atomic int stop;
+
+static int try_start(void *(*run)(void *), uintptr_t arg, pthread_t *ret)
+{
+	pthread_attr_t attr;
+	int error;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 128 << 10);
+	error = pthread_create(ret, &attr, run, (void *)arg);
+	pthread_attr_destroy(&attr);
+	return error;
+}
+
+static pthread_t start(void *(*run)(void *), uintptr_t arg)
+{
+	pthread_t t;
+
+	errno = try_start(run, arg, &t);
+	if (errno)
+		give_up("pthread_create");
+	return t;
+}
+
+static void *io_until_stop(void *arg)
+{
+	unsigned int number = (unsigned int)(uintptr_t)arg, seed = number * 1000;
+	char file[32];
+
+	snprintf(file, sizeof(file), "t%u", number);
+	do
+		some_calls(file, 16, seed += 16);
+	while (!stop);
+	return NULL;
+}
+
+/* threads N MS: N threads do I/O for so long. */
+int mode_threads(int argc, char **argv)
+{
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 64, i;
+	uint64_t end_ms = now_ms() + (argc > 1 ? strtoul(argv[1], NULL, 10) : 1000);
+	pthread_t t[THREADS_MAX];
+
+	if (nr > THREADS_MAX)
+		nr = THREADS_MAX;
+	for (i = 0; i < nr; i++)
+		t[i] = start(io_until_stop, i);
+	while (now_ms() < end_ms)
+		usleep(10000);
+	stop = 1;
+	for (i = 0; i < nr; i++)
+		pthread_join(t[i], NULL);
+	return 0;
+}
+
+static void *read_for_ever(void *arg)
+{
+	char c;
+	int fds[2];
+
+	(void)arg;
+	must(pipe(fds), "pipe");
+	for (;;)
+		(void)!read(fds[0], &c, 1); /* nobody writes */
+	return NULL;
+}
+
+static void *pause_for_ever(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+struct exec_target {
+	const char *mode, *arg;
+};
+
+static void *exec_soon(void *arg)
+{
+	const struct exec_target *target = arg;
+
+	usleep(20000);
+	exec_again(target->mode, target->arg);
+	return NULL;
+}
+
+/* exec-other N: another thread than the first makes execve, the others are busy or asleep in calls. */
+int mode_exec_other(int argc, char **argv)
+{
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 12, i;
+	static const struct exec_target target = { "calls", "100" };
+
+	for (i = 0; i < nr; i++)
+		start(i % 3 == 0 ? io_until_stop : i % 3 == 1 ? read_for_ever : pause_for_ever, i);
+	start(exec_soon, (uintptr_t)&target);
+	for (;;)
+		pause();
+}
+
+static void *exit_at_once(void *arg)
+{
+	some_calls("short", (unsigned int)(uintptr_t)arg & 1, 1);
+	return NULL;
+}
+
+static void *breed(void *arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	for (;;) {
+		/* Refused while another thread is in execve. */
+		if (!try_start(exit_at_once, 0, &t))
+			pthread_join(t, NULL);
+	}
+	return NULL;
+}
+
+/* exec-race N: execve N times over, while threads begin and end. */
+int mode_exec_race(int argc, char **argv)
+{
+	unsigned long nr = argc > 0 ? strtoul(argv[0], NULL, 10) : 10;
+	struct exec_target target = { "exec-race", NULL };
+	char less[32];
+	int i;
+
+	if (!nr) {
+		some_calls("calls", 100, 1);
+		return 0;
+	}
+	snprintf(less, sizeof(less), "%lu", nr - 1);
+	target.arg = less;
+	for (i = 0; i < 3; i++)
+		start(breed, 0);
+	if (nr % 2) {
+		start(exec_soon, (uintptr_t)&target);
+		breed(NULL);
+	}
+	usleep(1000 * (nr % 7));
+	exec_again(target.mode, target.arg);
+}
+
+static void *end_all(void *arg)
+{
+	(void)arg;
+	usleep(50000);
+	some_calls("calls", 100, 1);
+	exit(7);
+}
+
+/* leader-exits: the first thread ends long before the process, which ends with 7. */
+int mode_leader_exits(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	start(end_all, 0);
+	pthread_exit(NULL);
+}
+
+/* serve N: threads that do I/O until there is a file `stop`. */
+int mode_serve(int argc, char **argv)
+{
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 8, i;
+	pthread_t t[THREADS_MAX];
+
+	if (nr > THREADS_MAX)
+		nr = THREADS_MAX;
+	for (i = 0; i < nr; i++)
+		t[i] = start(io_until_stop, i);
+	while (access("stop", F_OK) < 0)
+		usleep(20000);
+	stop = 1;
+	for (i = 0; i < nr; i++)
+		pthread_join(t[i], NULL);
+	return 0;
+}
