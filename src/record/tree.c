@@ -20,6 +20,8 @@ enum row_use {
 	USE_MOVES_NAMES =
 		8, /* it may change where other names lead, through a symlink or directory */
 	USE_NEW_THREAD = 16, /* a thread may get the number of one that is gone */
+	USE_CONTENT =
+		32, /* what a file holds may matter after it: opened, run, cut, moved, linked */
 };
 
 /*
@@ -55,7 +57,16 @@ static uint8_t use_of(const struct row *row)
 	}
 	if (row_class(row) == C_DIR && row->nr_args && row->args[0].kind == KIND_FD)
 		use |= USE_LISTING;
+	if (row->result == RESULT_NEW_FD)
+		use |= USE_CONTENT;
 	switch ((int)row->id) {
+	case SC_execve:
+	case SC_execveat:
+	case SC_truncate:
+	case SC_link:
+	case SC_linkat:
+		use |= USE_CONTENT;
+		break;
 	case SC_unshare:
 	case SC_setns:
 		return use | USE_MOVES_BASE;
@@ -64,7 +75,7 @@ static uint8_t use_of(const struct row *row)
 	case SC_rename:
 	case SC_renameat:
 	case SC_renameat2:
-		return use | USE_MOVES_NAMES;
+		return use | USE_MOVES_NAMES | USE_CONTENT;
 	case SC_umask:
 	case SC_getcwd:
 		return use;
@@ -106,6 +117,7 @@ void tree_free(struct tree *t)
 	map_release(&t->unsettled);
 	blob_map_release(&t->seen);
 	blob_map_release(&t->listed);
+	blob_map_release(&t->contents);
 	VEC_RELEASE(&t->devices);
 	arena_release(&t->names);
 	arena_release(&t->item);
@@ -170,7 +182,7 @@ static void unsettle(struct tree *t, pid_t tid)
 
 struct seen_key {
 	uint64_t root[2], base[2];
-	uint64_t follow;
+	uint64_t how; /* the end is followed, the content is wanted */
 	char path[TREE_PATH_MAX];
 };
 
@@ -183,7 +195,7 @@ static bool make_key(struct tree *t, const struct walk_request *q, struct hash12
 
 	if (q->path_len >= sizeof(key.path) || t->unsettled.nr_live)
 		return false;
-	key.follow = q->follow;
+	key.how = q->follow | q->content << 1;
 	if (!id->has_root)
 		id->has_root = ask_identity(q->tid, "root", id->root);
 	memcpy(key.root, id->root, sizeof(key.root));
@@ -293,6 +305,7 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 
 	/* What is renamed is looked at each time: is it a directory now? */
 	q.anew = t->row_uses[row->id] & USE_MOVES_NAMES;
+	q.content = t->row_uses[row->id] & USE_CONTENT;
 	if (a->kind == KIND_SOCKADDR) {
 		q.follow = true;
 		return path_of(value_field(&args[i], SOCKADDR_PATH), &q) ? touch_path(t, &q) : 0;
@@ -315,6 +328,7 @@ static void touch_request(struct tree *t, pid_t tid, const struct value *sqe)
 	if (!opcode || !fd || !len || !flags)
 		return;
 	two = opcode->u == IORING_OP_RENAMEAT || opcode->u == IORING_OP_LINKAT;
+	q.content = two || opcode->u == IORING_OP_OPENAT || opcode->u == IORING_OP_OPENAT2;
 	/* Names that are made or removed are meant themselves. */
 	q.follow = !two && opcode->u != IORING_OP_UNLINKAT && opcode->u != IORING_OP_MKDIRAT;
 	if (opcode->u == IORING_OP_STATX && flags->u & AT_SYMLINK_NOFOLLOW)

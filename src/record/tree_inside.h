@@ -72,6 +72,7 @@ struct tree {
 	struct map dirs; /* identity -> struct noted */
 	struct blob_map seen; /* hashes of (root, start, path): nothing more to be done */
 	struct blob_map listed; /* hashes of (device, inode) */
+	struct blob_map contents; /* the same, of files whose content was asked for */
 	struct map unsettled; /* threads in a call that may change what names mean */
 	VEC(struct tree_device) devices;
 	struct arena names; /* of struct noted */
@@ -115,7 +116,9 @@ void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n);
 void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n);
 
 /* Write a record of the initial tree. */
-void tree_note(struct tree *t, const struct tree_object *o);
+void tree_note(struct tree *t, const struct tree_object *o, bool with_content);
+/* What a file that was noted before holds, unless that is known, also under another name. */
+void tree_note_content(struct tree *t, const struct tree_object *o);
 void tree_note_missing(struct tree *t, const struct tree_name *name);
 void tree_note_unreadable(struct tree *t, const struct tree_name *name);
 /* A directory that is going to be read: its names, as far as they are not known. */
@@ -178,6 +181,7 @@ struct walk_request {
 	size_t path_len;
 	bool follow; /* a symlink at the end */
 	bool anew; /* even if it was seen before */
+	bool content; /* of a regular file at the end is wanted */
 };
 
 /* Notes everything along the path. Returns the type of its end (S_IFMT), 0 when it is not there. */

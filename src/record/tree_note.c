@@ -401,29 +401,59 @@ bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max
 
 /* Notes. */
 
-void tree_note(struct tree *t, const struct tree_object *o)
+/* Once for each file, whatever its names are. */
+static bool wants_content(struct tree *t, const struct tree_object *o)
+{
+	uint64_t identity[2] = { dev_of(&o->st), o->st.stx_ino };
+	bool is_new = false;
+
+	if (S_ISREG(o->st.stx_mode) && !o->special && o->st.stx_size <= t->o.content_max_bytes &&
+	    t->o.content_max_bytes)
+		(void)blob_map_add(&t->contents, hash_bytes(identity, sizeof(identity)), &is_new);
+	return is_new;
+}
+
+/* The record points into `room`. */
+static void add_content(struct tree *t, const struct tree_object *o, struct tree_content *room,
+			struct tree_record *rec)
+{
+	if (!tree_read_content(t, o, t->o.content_max_bytes, true, room)) {
+		rec->flags |= TREE_UNREADABLE;
+		return;
+	}
+	rec->content = room->content;
+	rec->hash = room->hash;
+	rec->flags |= TREE_CONTENT_KEPT | (room->changed ? TREE_CHANGED : 0);
+}
+
+void tree_note(struct tree *t, const struct tree_object *o, bool with_content)
 {
 	struct tree_record rec = {
 		.which = TREE_INITIAL, .path = o->name->text, .path_len = o->name->len, .object = o
 	};
 	bool device = S_ISCHR(o->st.stx_mode) || S_ISBLK(o->st.stx_mode);
-	bool wants_content = S_ISREG(o->st.stx_mode) && t->o.content_max_bytes &&
-			     o->st.stx_size <= t->o.content_max_bytes;
 	struct tree_content content;
 
 	if (o->special || device) {
 		rec.flags |= TREE_SPECIAL;
 	} else {
 		rec.xattrs = read_xattrs(t, o->fd);
-		if (wants_content &&
-		    tree_read_content(t, o, t->o.content_max_bytes, true, &content)) {
-			rec.content = content.content;
-			rec.hash = content.hash;
-			rec.flags |= TREE_CONTENT_KEPT | (content.changed ? TREE_CHANGED : 0);
-		} else if (wants_content) {
-			rec.flags |= TREE_UNREADABLE;
-		}
+		if (with_content && wants_content(t, o))
+			add_content(t, o, &content, &rec);
 	}
+	tree_write(t, &rec);
+}
+
+void tree_note_content(struct tree *t, const struct tree_object *o)
+{
+	struct tree_record rec = { .which = TREE_INITIAL,
+				   .path = o->name->text,
+				   .path_len = o->name->len };
+	struct tree_content content;
+
+	if (!wants_content(t, o))
+		return;
+	add_content(t, o, &content, &rec);
 	tree_write(t, &rec);
 }
 

@@ -31,7 +31,7 @@ struct walk {
 	char rest[2 * TREE_PATH_MAX]; /* of the path */
 	size_t at, len;
 	unsigned int nr_links;
-	bool follow;
+	bool follow, content; /* as was asked for */
 	unsigned int end_type;
 };
 
@@ -150,10 +150,13 @@ static void note_child(struct walk *w, struct tree_object *o, struct tree_name *
 	} else if (n->flags & NOTED_INITIAL) {
 		/* Another directory has taken the place of the one that was there. */
 		*made = dir && o->st.stx_mask & STATX_BTIME;
+		o->name = first;
+		if (w->content)
+			tree_note_content(w->t, o);
 	} else {
 		n->flags |= NOTED_INITIAL;
 		o->name = first;
-		tree_note(w->t, o);
+		tree_note(w->t, o, w->content);
 		tree_remember_device(w->t, &o->st, n);
 		if (dir)
 			tree_remember_dir(w->t, &o->st, n);
@@ -450,6 +453,7 @@ static bool begin(struct walk *w, struct tree *t, const struct walk_request *q)
 	w->at = w->nr_links = w->end_type = 0;
 	w->len = q->path_len;
 	w->follow = q->follow;
+	w->content = q->content;
 	if (w->root_fd < 0 || q->path_len >= sizeof(w->rest))
 		return false;
 	memcpy(w->rest, q->path, q->path_len);

@@ -342,8 +342,32 @@ static void test_missing(void **state)
 	assert_true(has_hash(entry(FINAL, below("new")), "made"));
 	assert_int_equal(flags_of(INITIAL, below("no")), MISSING);
 	assert_int_equal(flags_of(FINAL, below("no")), MISSING);
-	assert_true(is_text(&entry(INITIAL, below("gone"))->args[CONTENT], "old"));
+	/* Removed unread: what it held does not matter. */
+	assert_int_equal(stat_of(INITIAL, below("gone"), SIZE), 3);
+	assert_int_equal(flags_of(INITIAL, below("gone")), 0);
 	assert_int_equal(flags_of(FINAL, below("gone")), MISSING);
+}
+
+/* What a file holds is kept when it may be read, not when it is only looked at; and once. */
+static void test_content_when_opened(void **state)
+{
+	(void)state;
+	write_file("looked", "at");
+	write_file("later", "opened");
+	OK(link("later", "alias"));
+	write_file("moved", "away");
+	touch_call(SC_stat, "looked", NULL);
+	touch_call(SC_stat, "later", NULL);
+	touch("later");
+	touch("later");
+	touch("alias");
+	touch_call(SC_rename, "moved", "there");
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("looked")), 0);
+	assert_int_equal(count_entries(INITIAL, below("later")), 2);
+	assert_int_equal(count_entries(INITIAL, below("alias")), 1);
+	assert_int_equal(flags_of(INITIAL, below("alias")), 0);
+	assert_true(is_text(&entry(INITIAL, below("moved"))->args[CONTENT], "away"));
 }
 
 static void test_symlinks(void **state)
@@ -742,6 +766,7 @@ int main(void)
 		TREE_TEST(test_file),
 		TREE_TEST(test_sizes),
 		TREE_TEST(test_missing),
+		TREE_TEST(test_content_when_opened),
 		TREE_TEST(test_symlinks),
 		TREE_TEST(test_symlinks_not_followed),
 		TREE_TEST(test_symlink_changes),

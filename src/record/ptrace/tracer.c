@@ -421,35 +421,12 @@ static void aim_at(struct tracer *tr, struct tracee *t)
 	tr->capture.truncated_bytes = t->entry_cut_bytes;
 }
 
-/* Data of the call that is known, in whole or by its hash. */
-static uint64_t kept_in(const struct value *v, unsigned int nr)
-{
-	uint64_t sum = 0;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		if (v[i].type == VALUE_DATA)
-			sum += v[i].data->kept_bytes;
-		else if (v[i].type == VALUE_LIST)
-			sum += kept_in(v[i].items, v[i].count);
-		else if (v[i].type == VALUE_STRUCT)
-			sum += kept_in(v[i].fields->items, v[i].count);
-	}
-	return sum;
-}
-
-static uint64_t kept_bytes(const struct tracee *t)
-{
-	return kept_in(t->args, t->row->nr_args);
-}
-
 /* What could not be read is summed up, and told when the thread ends. */
 static void note_cut(struct tracer *tr, struct tracee *t, const struct outcome *o)
 {
 	if (!tr->memory.denied && !tr->capture.truncated_bytes)
 		return;
-	/* What the kernel did not take either is not lost: it failed, or stopped where we did. */
-	if (o->err || (t->row->result == RESULT_BYTES_WRITTEN && kept_bytes(t) >= (uint64_t)o->ret))
+	if (o->err)
 		return;
 	t->nr_cut_calls++;
 	t->cut_bytes += tr->capture.truncated_bytes;
@@ -503,6 +480,7 @@ static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome 
 			       o, t->args);
 	/* What could not be read at the entry has waited for the outcome. */
 	note_cut(tr, t, o);
+	tree_leave(tr->tree, t->tid);
 	if (r < 0)
 		cut_short(tr, r, "cannot write the trace");
 }
