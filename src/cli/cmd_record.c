@@ -70,31 +70,66 @@ static char *default_output(const struct options *o, const char *command)
 	return (char *)b.data;
 }
 
+/* Marks the rows that one word means: a call, a pattern, or a %class. */
+static int mark_rows(const char *word, bool *rows, struct err *err)
+{
+	/* %file and %desc are filters of their own; any other class has no mark there. */
+	bool derived = !strcmp(word, "%file") || !strcmp(word, "%desc");
+	const char *name = *word == '%' && !derived ? word + 1 : word;
+	struct option_strings one = { .items = &name, .len = 1 };
+	struct filter_options o = { 0 };
+	struct filter *f;
+	unsigned int id;
+	int r;
+
+	if (*word == '%')
+		o.classes = one;
+	else
+		o.calls = one;
+	r = filter_new(&o, &f, err);
+	if (r < 0)
+		return r;
+	for (id = 0; id < ROW_ID_MAX; id++) {
+		const struct row *row = row_by_id(id);
+
+		rows[id] |= row && filter_wants_row(f, row);
+	}
+	filter_free(f);
+	return 0;
+}
+
+static int mark_words(const struct option_strings *words, bool *rows, struct err *err)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < words->len && !r; i++) {
+		AUTO_FREE char *copy = xstrdup(words->items[i]);
+		char *rest = copy, *part;
+
+		while (!r && (part = strsep(&rest, ",")))
+			r = *part ? mark_rows(part, rows, err) : 0;
+	}
+	return r;
+}
+
 /* Which rows --calls and --exclude leave; NULL when all. */
 static int choose_rows(const struct options *o, bool **ret, struct err *err)
 {
-	struct filter_options want = { .calls = o->calls }, no = { .calls = o->exclude };
-	struct filter *wanted = NULL, *unwanted = NULL;
+	AUTO_FREE bool *unwanted = xcalloc(ROW_ID_MAX, sizeof(*unwanted));
+	bool *rows;
 	unsigned int id;
 	int r;
 
 	*ret = NULL;
 	if (!o->calls.len && !o->exclude.len)
 		return 0;
-	r = filter_new(&want, &wanted, err);
+	*ret = rows = xcalloc(ROW_ID_MAX, sizeof(*rows));
+	r = mark_words(&o->calls, rows, err);
 	if (!r)
-		r = filter_new(&no, &unwanted, err);
-	if (!r) {
-		*ret = xcalloc(ROW_ID_MAX, sizeof(**ret));
-		for (id = 0; id < ROW_ID_MAX; id++) {
-			const struct row *row = row_by_id(id);
-
-			(*ret)[id] = row && filter_wants_row(wanted, row) &&
-				     !(o->exclude.len && filter_wants_row(unwanted, row));
-		}
-	}
-	filter_free(wanted);
-	filter_free(unwanted);
+		r = mark_words(&o->exclude, unwanted, err);
+	for (id = 0; id < ROW_ID_MAX; id++)
+		rows[id] = (rows[id] || !o->calls.len) && !unwanted[id];
 	return r;
 }
 

@@ -17,11 +17,10 @@ enum row_use {
 	USE_PATHS = 1, /* it names some */
 	USE_LISTING = 2, /* it reads a directory */
 	USE_MOVES_BASE = 4, /* it may change root or working directory, or what is mounted */
-	USE_MOVES_NAMES =
-		8, /* it may change where other names lead, through a symlink or directory */
-	USE_NEW_THREAD = 16, /* a thread may get the number of one that is gone */
-	USE_CONTENT =
-		32, /* what a file holds may matter after it: opened, run, cut, moved, linked */
+	USE_MOVES_NAMES = 8, /* ... where names lead through a symlink or directory */
+	USE_MOVES_CWD = 16, /* ... the working directory, and nothing else */
+	USE_NEW_THREAD = 32, /* a thread may get the number of one that is gone */
+	USE_CONTENT = 64, /* it opens, runs, cuts, moves or links: what a file holds may matter */
 };
 
 /*
@@ -76,6 +75,9 @@ static uint8_t use_of(const struct row *row)
 	case SC_renameat:
 	case SC_renameat2:
 		return use | USE_MOVES_NAMES | USE_CONTENT;
+	case SC_chdir:
+	case SC_fchdir:
+		return use | USE_MOVES_CWD;
 	case SC_umask:
 	case SC_getcwd:
 		return use;
@@ -165,10 +167,16 @@ static struct tree_id *id_of(struct tree *t, pid_t tid)
 /* A call that was under way has ended, and with it what it may have changed. */
 void tree_leave(struct tree *t, pid_t pid)
 {
-	if (!t->unsettled.nr_live || !map_remove(&t->unsettled, &pid, sizeof(pid)))
+	void *what;
+
+	if (!t->unsettled.nr_live)
+		return;
+	what = map_remove(&t->unsettled, &pid, sizeof(pid));
+	if (!what)
 		return;
 	forget_ids(t);
-	forget_seen(t);
+	if (what != t->ids)
+		forget_seen(t);
 }
 
 static void unsettle(struct tree *t, pid_t tid)
@@ -176,6 +184,13 @@ static void unsettle(struct tree *t, pid_t tid)
 	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t;
 	forget_ids(t);
 	forget_seen(t);
+}
+
+/* Only where relative names of the thread begin may change: the keys of what was seen have that. */
+static void unsettle_base(struct tree *t, pid_t tid)
+{
+	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t->ids;
+	forget_ids(t);
 }
 
 /* Paths that were seen before. */
@@ -400,6 +415,8 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 		touch_paths(t, pid, row, args);
 	if (use & USE_LISTING)
 		touch_listing(t, pid, args);
+	if (use & USE_MOVES_CWD)
+		unsettle_base(t, pid);
 	if (use & USE_MOVES_BASE)
 		unsettle(t, pid);
 	if (use & USE_NEW_THREAD)

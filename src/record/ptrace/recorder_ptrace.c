@@ -147,8 +147,9 @@ static int put_source(struct tracer *tr)
 	if (!r)
 		r = put_meta(tr, "recorder", "ptrace");
 	if (!r)
-		r = put_meta(tr, "recorder_options", "data=%s contents=%llu", policies[tr->o->data],
-			     (unsigned long long)tr->o->content_max_bytes);
+		r = put_meta(tr, "recorder_options", "data=%s contents=%llu calls=%s",
+			     policies[tr->o->data], (unsigned long long)tr->o->content_max_bytes,
+			     tr->o->wanted ? "some" : "all");
 	if (!r)
 		r = put_meta(tr, "start_realtime_ns", "%llu",
 			     (unsigned long long)clock_realtime_ns());

@@ -206,6 +206,19 @@ static void put_cut(struct tracer *tr, const struct tracee *t)
 		put_loss(tr, &loss);
 }
 
+/* The children of a process that is gone have another parent now. */
+static void new_parents(struct tracer *tr, pid_t gone)
+{
+	char comm[32];
+
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *t = e->value;
+
+		if (t->ppid == gone && t->pid != gone)
+			read_status(t, comm);
+	}
+}
+
 /* A thread is gone; what it was doing was not finished. */
 static void end_thread(struct tracer *tr, struct tracee *t, int status)
 {
@@ -227,6 +240,7 @@ static void end_thread(struct tracer *tr, struct tracee *t, int status)
 	if (t->pid == t->tid) {
 		found_forget(tr->found, t->space);
 		aio_forget(tr->aio, t->pid);
+		new_parents(tr, t->pid);
 	}
 	tracees_remove(&tr->all, t);
 }
@@ -513,7 +527,19 @@ static struct outcome outcome_of(const struct __ptrace_syscall_info *info)
 	return (struct outcome){ .ret = info->exit.rval };
 }
 
-/* Calls whose outcome says something of the recording itself. */
+static void new_group(struct tracer *tr, pid_t pid)
+{
+	pid_t pgid = getpgid(pid);
+
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *t = e->value;
+
+		if (t->pid == pid && pgid > 0)
+			t->pgid = pgid;
+	}
+}
+
+/* Calls whose outcome says something of the recording, or changes what every event says. */
 static void note_odd_calls(struct tracer *tr, struct tracee *t, const struct outcome *o)
 {
 	struct loss conflict = { .kind = LOSS_CALL_UNSEEN,
@@ -530,6 +556,10 @@ static void note_odd_calls(struct tracer *tr, struct tracee *t, const struct out
 	}
 	if (t->row->id == SC_ptrace && o->err == EPERM)
 		put_loss(tr, &conflict);
+	if (!o->err && t->row->id == SC_setsid)
+		new_group(tr, t->pid);
+	if (!o->err && t->row->id == SC_setpgid)
+		new_group(tr, t->regs[0] ? (pid_t)t->regs[0] : t->pid);
 }
 
 static bool is_filter_call(const struct tracee *t)
