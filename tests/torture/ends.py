@@ -261,7 +261,7 @@ def kill_stopped():
     time.sleep(0.1)
     os.kill(pid, signal.SIGKILL)
     equal(finish(p)[0], killed_by(signal.SIGKILL), "exit status")
-    Trace().must_be_complete()
+    Trace().must_be_complete(killed=True)
 
 
 @case("kill -9 of the program: the trace is closed and complete")
@@ -271,7 +271,7 @@ def kill_program():
         wait_for_calls(500)
         os.kill(pid, signal.SIGKILL)
         equal(finish(p)[0], killed_by(signal.SIGKILL), "exit status")
-        Trace().must_be_complete()
+        Trace().must_be_complete(killed=True)
         os.unlink("counts")
 
 
@@ -284,7 +284,7 @@ def kill_one():
         os.kill(pid, signal.SIGKILL)
     equal(finish(p)[0], 6, "exit status")
     trace = Trace()
-    stat = trace.must_be_complete()
+    stat = trace.must_be_complete(killed=True)
     equal(stat["processes"], 5, "processes")
     ends = [e["args"].get("signal") for e in trace.events("--call=thread_exit")]
     equal(ends.count("SIGKILL"), 4, "deaths by SIGKILL")

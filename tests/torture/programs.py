@@ -39,7 +39,7 @@ def exec_other():
     for _ in range(5):
         record(TORTURE, "exec-other", "24", options=["--force"])
         trace = Trace()
-        stat = trace.must_be_complete()
+        stat = trace.must_be_complete(killed=True)
         equal((stat["threads"] >= 26, stat["processes"]), (True, 1), "threads, processes")
         os.unlink("counts")
 
@@ -48,7 +48,7 @@ def exec_other():
 def exec_race():
     record(TORTURE, "exec-race", "20")
     trace = Trace()
-    stat = trace.must_be_complete()
+    stat = trace.must_be_complete(killed=True)
     equal(stat["processes"], 1, "processes")
     execs = trace.events("--call=execve", "--ok")
     equal(len(execs), 21, "execve")
