@@ -4,12 +4,14 @@
  * do. Each start is made by a child, which writes its expectations up to the new
  * image; the image itself goes on from there.
  */
+#include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -223,6 +225,80 @@ static int image_of_thread(pid_t former)
 	return image(5);
 }
 
+/* The same, when the leader has ended before. */
+static void *start_when_alone(void *leader)
+{
+	char *argv[] = { (char *)(uintptr_t) "x", (char *)(uintptr_t) "thread", NULL, NULL };
+	char *env[] = { env_expect, NULL };
+
+	t_thread();
+	argv[2] = text("%ld", (long)sys(gettid));
+	t_await_state(*(pid_t *)leader, 'Z');
+	t_begin();
+	expect("execve(path=%s, argv=[\"x\", \"thread\", \"%s\"], envp=[%s]) = 0",
+	       quote_str(own_path), argv[2], quote_str(env_expect));
+	(void)sys(execve, own_path, argv, env);
+	return NULL;
+}
+
+static void from_last_thread(void)
+{
+	static pid_t leader;
+	pthread_t thread;
+	int status = -1;
+	pid_t pid = (pid_t)t_ok(fork());
+
+	if (pid) {
+		t_is(waitpid(pid, &status, 0), pid);
+		t_is(status, 5 << 8);
+		return;
+	}
+	t_thread();
+	leader = getpid();
+	t_is(pthread_create(&thread, NULL, start_when_alone, &leader), 0);
+	expect("exit(status=0) = ?");
+	expect("thread_exit()");
+	(void)sys(exit, 0);
+}
+
+/* A program that the kernel cannot start any more when it notices: the old image is gone by then. */
+static void broken(void)
+{
+	struct {
+		Elf64_Ehdr head;
+		Elf64_Phdr load;
+	} elf = { .head = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					 ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_EXEC,
+			    .e_machine = EM_X86_64,
+			    .e_version = EV_CURRENT,
+			    .e_phoff = sizeof(Elf64_Ehdr),
+			    .e_ehsize = sizeof(Elf64_Ehdr),
+			    .e_phentsize = sizeof(Elf64_Phdr),
+			    .e_phnum = 1 },
+		  .load = { .p_type = PT_LOAD,
+			    .p_flags = PF_R | PF_X,
+			    .p_vaddr = 0xffff800000000000, /* the kernel's own */
+			    .p_filesz = 4096,
+			    .p_memsz = 4096,
+			    .p_align = 4096 } };
+	char *argv[] = { (char *)(uintptr_t) "broken", NULL };
+	int fd = (int)t_ok(open("broken", O_CREAT | O_WRONLY, 0755)), status = -1;
+	pid_t pid;
+
+	t_is(write(fd, &elf, sizeof(elf)), sizeof(elf));
+	t_ok(ftruncate(fd, 4096));
+	t_ok(close(fd));
+	pid = (pid_t)t_ok(fork());
+	if (!pid)
+		_exit((int)sys(execve, "./broken", argv, argv + 1));
+	t_is(waitpid(pid, &status, 0), pid);
+	t_true(WIFSIGNALED(status));
+	/* What it returned, nobody is there to see. */
+	expect_of(pid, "execve(path=\"./broken\", argv=[\"broken\"], envp=[]) = *");
+	expect_of(pid, "thread_exit(signal=SIG%s, core_dumped=0)", sigabbrev_np(WTERMSIG(status)));
+}
+
 static void find_ourselves(void)
 {
 	ssize_t len = readlink("/proc/self/exe", own_path, sizeof(own_path) - 1);
@@ -234,6 +310,8 @@ static void find_ourselves(void)
 
 int main(int argc, char **argv)
 {
+	const struct rlimit none = { 0, 0 };
+
 	t_init();
 	find_ourselves();
 	if (getenv("BARE"))
@@ -242,6 +320,7 @@ int main(int argc, char **argv)
 		return image_of_thread((pid_t)atoi(argv[2]));
 	if (argc > 1)
 		return image(3);
+	t_ok(setrlimit(RLIMIT_CORE, &none));
 	t_block_sigchld();
 	t_ok(close((int)t_ok(open("plain", O_CREAT | O_WRONLY, 0644))));
 	t_is(truncate("plain", 10), 0);
@@ -256,5 +335,7 @@ int main(int argc, char **argv)
 	t_end();
 	scripts();
 	from_thread();
+	from_last_thread();
+	broken();
 	return 0;
 }

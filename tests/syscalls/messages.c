@@ -124,6 +124,13 @@ static void named(int from, int to)
 	expect("recvmsg(sockfd=%d, msg={msg_name={family=AF_UNIX, path=\"from\"}, msg_namelen=7, msg_iov=[{iov_base=\"lon\", iov_len=3}], msg_iovlen=1, msg_flags=MSG_TRUNC}, flags=0) = 3",
 	       to);
 	t_is(sys(recvmsg, to, &recv, 0), 3);
+	/* With this flag the result is the length of the message, of which less is there. */
+	expect("sendmsg(sockfd=%d, msg={msg_iov=[{iov_base=\"longer\", iov_len=6}]}, flags=0) = 6",
+	       from);
+	t_is(sys(sendmsg, from, &send, 0), 6);
+	expect("recvmsg(sockfd=%d, msg={msg_iov=[{iov_base=\"lon\", iov_len=3}], msg_flags=MSG_TRUNC}, flags=MSG_TRUNC) = 6",
+	       to);
+	t_is(sys(recvmsg, to, &recv, MSG_TRUNC), 6);
 }
 
 static void several(const int sv[2])

@@ -172,6 +172,37 @@ static void clone3s(void)
 	t_fails(sys(clone3, NULL, sizeof(a)), EFAULT);
 }
 
+/* In a namespace of its own it has another number; a trace knows it by the one outside. */
+static void renumbered(void)
+{
+	struct clone_args a = { .flags = CLONE_NEWUSER | CLONE_NEWPID, .exit_signal = SIGCHLD };
+	pid_t pid = (pid_t)sys(clone3, &a, sizeof(a));
+
+	if (!pid) {
+		long child;
+
+		(void)sys(getpid);
+		child = sys(fork);
+		if (!child)
+			(void)sys(exit_group, 1);
+		(void)sys(wait4, child, NULL, 0, NULL);
+		(void)sys(exit_group, 2);
+	}
+	expect("clone3(cl_args={flags=CLONE_NEWUSER|CLONE_NEWPID}, size=88) = %s", outcome(pid));
+	if (pid < 0) {
+		t_skip("processes of another namespace: %s", error_name(errno));
+		return;
+	}
+	t_strict(pid);
+	expect_of(pid, "thread_start(parent=%d, clone_flags=CLONE_NEWUSER|CLONE_NEWPID)", self);
+	expect_of(pid, "getpid() = 1");
+	expect_of(pid, "fork() = 2");
+	expect_of(pid, "wait4(pid=2, wstatus=NULL, options=0, rusage=NULL) = 2");
+	expect_of(pid, "exit_group(status=2) = ?");
+	expect_of(pid, "thread_exit(status=2)");
+	reap(pid, EXITED(2));
+}
+
 /* exit ends a thread, and with its last thread the process. */
 static void exits(void)
 {
@@ -348,6 +379,7 @@ int main(void)
 	vforks();
 	clones();
 	clone3s();
+	renumbered();
 	exits();
 	kills_itself();
 	killed(SIGTERM);

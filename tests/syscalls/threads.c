@@ -227,6 +227,42 @@ static void leader_first(void)
 	(void)sys(exit, 8);
 }
 
+/* Stopped and continued as a process: each thread of it. */
+static void stopped_together(void)
+{
+	static int ready[2];
+	pid_t pid, tid;
+	int status;
+
+	t_ok(pipe(ready));
+	pid = (pid_t)t_ok(fork());
+	if (!pid) {
+		t_thread();
+		tid = pausing_thread();
+		expect_of(tid, "stopped(signal=SIGSTOP)");
+		expect_of(tid, "continued(signal=SIGCONT)");
+		expect_of(tid, "thread_exit(signal=SIGKILL)");
+		expect("stopped(signal=SIGSTOP)");
+		expect("continued(signal=SIGCONT)");
+		expect("thread_exit(signal=SIGKILL)");
+		(void)sys(write, ready[1], "x", 1);
+		for (;;)
+			(void)sys(pause);
+	}
+	t_is(read(ready[0], &(char){ 0 }, 1), 1);
+	t_await_state(pid, 'S');
+	t_ok(kill(pid, SIGSTOP));
+	t_is(waitpid(pid, &status, WUNTRACED), pid);
+	t_true(WIFSTOPPED(status));
+	t_ok(kill(pid, SIGCONT));
+	t_is(waitpid(pid, &status, WCONTINUED), pid);
+	t_await_state(pid, 'S');
+	t_ok(kill(pid, SIGKILL));
+	t_is(waitpid(pid, &status, 0), pid);
+	t_ok(close(ready[0]));
+	t_ok(close(ready[1]));
+}
+
 static void *note_tid(void *tid)
 {
 	*(pid_t *)tid = (pid_t)sys(gettid);
@@ -281,6 +317,7 @@ int main(void)
 	short_lives();
 	end_of_all();
 	killed_together();
+	stopped_together();
 	leader_first();
 	return 0;
 }

@@ -191,6 +191,56 @@ def control_c():
     Trace().must_be_complete()
 
 
+@case("Ctrl-Z stops program and recorder, and both go on")
+def control_z():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        # As a shell does it: the job in a process group of its own, in the foreground.
+        os.environ["TORTURE_COUNTS"] = os.path.abspath("counts")
+        job = os.fork()
+        if job == 0:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(0, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            os.execv(REPRISE, record_argv(TORTURE, "handle", str(int(signal.SIGTERM))))
+        for _ in range(3):
+            status = os.waitpid(job, os.WUNTRACED)[1]
+            if not os.WIFSTOPPED(status):
+                os._exit(90)
+            time.sleep(0.3)
+            os.killpg(job, signal.SIGCONT)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]) & 0xff)
+    try:
+        for _ in range(3):
+            wait_for_calls(100)
+            os.write(terminal, b"\x1a")
+            time.sleep(0.2)
+            before = nr_done()
+            time.sleep(0.05)
+            equal(nr_done(), before, "calls made while stopped")
+            wait_for_calls(100)
+        os.kill(next(int(e) for e in os.listdir("/proc") if e.isdigit() and is_torture(int(e), pid)),
+                signal.SIGTERM)
+        wait_until(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT),
+                   "the job has ended")
+    finally:
+        os.close(terminal)  # hangs up: what is left in the session ends
+        if not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            os.kill(pid, signal.SIGKILL)
+        status = os.waitpid(pid, 0)[1]
+    equal(os.waitstatus_to_exitcode(status), 5, "exit status")
+    Trace().must_be_complete()
+
+
+def is_torture(pid, session):
+    try:
+        return os.getsid(pid) == session and os.readlink(f"/proc/{pid}/exe") == \
+            os.path.realpath(TORTURE)
+    except OSError:
+        return False
+
+
 @case("SIGINT to the process group reaches a handler once, and the trace is closed")
 def interrupt_group():
     p, _ = start_recording(TORTURE, "handle", str(int(signal.SIGINT)), start_new_session=True)
@@ -261,7 +311,7 @@ def kill_stopped():
     time.sleep(0.1)
     os.kill(pid, signal.SIGKILL)
     equal(finish(p)[0], killed_by(signal.SIGKILL), "exit status")
-    Trace().must_be_complete(killed=True)
+    Trace().must_be_complete(KILLED)
 
 
 @case("kill -9 of the program: the trace is closed and complete")
@@ -271,7 +321,7 @@ def kill_program():
         wait_for_calls(500)
         os.kill(pid, signal.SIGKILL)
         equal(finish(p)[0], killed_by(signal.SIGKILL), "exit status")
-        Trace().must_be_complete(killed=True)
+        Trace().must_be_complete(KILLED)
         os.unlink("counts")
 
 
@@ -284,7 +334,7 @@ def kill_one():
         os.kill(pid, signal.SIGKILL)
     equal(finish(p)[0], 6, "exit status")
     trace = Trace()
-    stat = trace.must_be_complete(killed=True)
+    stat = trace.must_be_complete(KILLED)
     equal(stat["processes"], 5, "processes")
     ends = [e["args"].get("signal") for e in trace.events("--call=thread_exit")]
     equal(ends.count("SIGKILL"), 4, "deaths by SIGKILL")
@@ -348,9 +398,20 @@ def start_server(nr_threads=8):
     return p
 
 
+def tracer_of(pid):
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+            return int(next(line for line in f if line.startswith("TracerPid:")).split()[1])
+    except OSError:
+        return 0
+
+
 def attach(pid, *options):
-    return start([REPRISE, "record", "-o", "trace", "--force", "--attach", str(pid), *options],
-                 stderr=subprocess.PIPE)
+    """Returns when the recorder has attached, or has ended: from then on it takes signals."""
+    p = start([REPRISE, "record", "-o", "trace", "--force", "--attach", str(pid), *options],
+              stderr=subprocess.PIPE)
+    wait_until(lambda: p.poll() is not None or tracer_of(pid) == p.pid, "the recorder attaches")
+    return p
 
 
 def stop_server(p):
@@ -464,6 +525,22 @@ def attach_nowhere():
         expect(err.count(b"\n") == 1, f"not one line of error: {err!r}")
 
 
+@case("a program that is traced already cannot be attached to, and is not harmed")
+def attach_twice():
+    server = start_server()
+    first = attach(server.pid)
+    wait_until(lambda: tracer_of(server.pid) == first.pid, "the first recorder attaches")
+    second = start([REPRISE, "record", "-o", "second", "--attach", str(server.pid)],
+                   stderr=subprocess.PIPE)
+    status, _, err = finish(second)
+    equal((status, err.count(b"\n")), (2, 1), f"status, lines of error: {err!r}")
+    expect(not os.path.exists("second"), "a trace is left behind")
+    wait_for_calls(200)
+    first.send_signal(signal.SIGINT)
+    equal(finish(first)[0], 0, "exit status of the first")
+    stop_server(server)
+
+
 # Limits and full disks.
 
 FILE_LIMIT = 64 << 10
@@ -569,9 +646,9 @@ def must_be_cut(err):
 
 @case("--max-size ends the recording, the program goes on")
 def max_size():
-    status, _, err = on_full("--max-size=300k", "--contents=0", mode=("calls", "30000", "7"))
+    status, _, err = on_full("--max-size=300k", "--contents=0", mode=("calls", "12000", "7"))
     equal(status, 7, f"exit status\n{err.decode()}")
-    equal(counts()["pwrite64"][0], 30000, "calls that the program made")
+    equal(counts()["pwrite64"][0], 12000, "calls that the program made")
     must_be_cut(err)
     size = os.stat("trace").st_size
     expect(size < 20 << 20, f"the trace has {size} bytes")

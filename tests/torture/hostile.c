@@ -16,6 +16,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -193,4 +194,31 @@ int mode_trace_me(int argc, char **argv)
 	must(waitpid(pid, &status, 0), "waitpid");
 	some_calls("calls", 10, 1);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 12;
+}
+
+/* huge MIB: one write of so much, as much read into 1024 pieces, and memory that is not there. */
+int mode_huge(int argc, char **argv)
+{
+	size_t len = (argc > 0 ? strtoul(argv[0], NULL, 10) : 32) << 20, piece = len / 1024, i;
+	int fd = (int)must(open("huge", O_RDWR | O_CREAT | O_CLOEXEC, 0600), "huge");
+	uint32_t *words =
+		mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct iovec iov[1024];
+
+	if (words == MAP_FAILED)
+		give_up("mmap");
+	for (i = 0; i < len / sizeof(*words); i++)
+		words[i] = (uint32_t)i * 2654435761u;
+	must(counted_call(COUNT_pwrite64, fd, (long)words, (long)len, 0), "pwrite64");
+	for (i = 0; i < 1024; i++)
+		iov[i] = (struct iovec){ (char *)words + i * piece, piece };
+	if (counted_call(COUNT_preadv, fd, (long)iov, 1024, 0) != (long)(piece * 1024))
+		give_up("preadv");
+	must(munmap((char *)words + len / 2, len / 2), "munmap");
+	/* The second half is gone: the kernel writes the first, or refuses. */
+	(void)counted_call(COUNT_pwrite64, fd, (long)words, (long)len, (long)len);
+	(void)counted_call(COUNT_preadv, fd, (long)iov, 1024, 0);
+	(void)counted_call(COUNT_preadv, fd, 16, 1024, 0);
+	(void)counted_call(COUNT_mkdirat, AT_FDCWD, 16, 0700, 0);
+	return 0;
 }

@@ -163,6 +163,7 @@ static const struct {
 	{ "seccomp", mode_seccomp },
 	{ "int80", mode_int80 },
 	{ "trace-me", mode_trace_me },
+	{ "huge", mode_huge },
 	{ "block-signals", mode_block_signals },
 	{ "timer", mode_timer },
 	{ "die", mode_die },

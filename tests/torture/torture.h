@@ -72,6 +72,7 @@ int mode_limit_memory(int argc, char **argv);
 int mode_seccomp(int argc, char **argv);
 int mode_int80(int argc, char **argv);
 int mode_trace_me(int argc, char **argv);
+int mode_huge(int argc, char **argv);
 
 int mode_block_signals(int argc, char **argv);
 int mode_timer(int argc, char **argv);

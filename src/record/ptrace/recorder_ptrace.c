@@ -162,6 +162,7 @@ static int put_end(struct tracer *tr)
 	struct loss cut = { .kind = LOSS_NOT_CLOSED,
 			    .from_ns = tracer_now(tr),
 			    .note = tr->res->why_cut.text };
+	struct loss left_out = { .kind = LOSS_FILTERED, .note = "only some calls were asked for" };
 	int r = put_meta(tr, "end_realtime_ns", "%llu", (unsigned long long)clock_realtime_ns());
 
 	if (!r && tr->child && WIFEXITED(status))
@@ -170,6 +171,8 @@ static int put_end(struct tracer *tr)
 		r = put_meta(tr, "exit_signal", "%d", WTERMSIG(status));
 	if (!r && tr->res->cut_short)
 		r = trace_feed_loss(tr->feed, &cut);
+	if (!r && tr->o->wanted)
+		r = trace_feed_loss(tr->feed, &left_out);
 	return r;
 }
 

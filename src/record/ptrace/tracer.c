@@ -550,12 +550,18 @@ static void note_odd_calls(struct tracer *tr, struct tracee *t, const struct out
 				 .to_ns = t->enter_ns,
 				 .note = "the program is a tracer: what it would trace, we trace" };
 
+	struct loss untraced = conflict;
+
+	untraced.note = "a child that was made with CLONE_UNTRACED is not recorded";
 	if (is_exec(t->row) && t->tid == tr->child && !tr->started) {
 		tr->started = !o->err;
 		tr->exec_err = o->err;
 	}
 	if (t->row->id == SC_ptrace && o->err == EPERM)
 		put_loss(tr, &conflict);
+	if (!o->err && (t->row->id == SC_clone || t->row->id == SC_clone3) &&
+	    clone_flags_of(t) & CLONE_UNTRACED)
+		put_loss(tr, &untraced);
 	if (!o->err && t->row->id == SC_setsid)
 		new_group(tr, t->pid);
 	if (!o->err && t->row->id == SC_setpgid)
