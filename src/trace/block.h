@@ -29,6 +29,7 @@ enum block_type {
 	BLOCK_LEDGER = 7,
 	BLOCK_INDEX = 8,
 	BLOCK_FOOTER = 9, /* the last */
+	BLOCK_ACTIONS = 10, /* of a plan (plan/plan.h) */
 	BLOCK_TYPE_MAX,
 };
 

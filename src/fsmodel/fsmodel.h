@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state that events imply: names, inodes, links, mounts, open files,
+ * descriptors, cwd, root, umask, pipes, maps, aio, locks; and which resources
+ * each event touches.
+ *
+ *   process --> descriptor table --> descriptor (RES_FD) --> open file (RES_OPEN)
+ *      |                                                          |
+ *      +--> cwd, root (RES_HANDLE) --> directory (RES_FILE) <-----+
+ *                                        | entries (RES_NAME): name -> inode or nothing
+ *
+ * A name is an entry of a directory inode, not a text: renaming a directory
+ * moves its entry and nothing else, however much is below. A look-up uses the
+ * entry of every component, of the symlinks on the way too; so whoever renames,
+ * removes or makes any of them is ordered against it, and a create that makes a
+ * dangling symlink good meets those who looked through it.
+ *
+ * Every call has one function that says what the kernel would answer in the
+ * present state and another that changes the state. Events of a trace carry
+ * their outcome: where it is another than foretold, that is a contradiction,
+ * counted by kind; the state is then mended so that the outcome becomes true
+ * where a repair is known (a file that must have existed is put into the initial
+ * tree), else left alone. Nothing in an event is trusted, nothing is fatal.
+ *
+ * Memory is bounded by what is alive: an inode without name and descriptor is
+ * freed, and of the entries that are absent only so many are remembered one by
+ * one; older ones are forgotten into their directory (hooks.forget).
+ *
+ * A model belongs to one thread.
+ */
+#ifndef FSMODEL_FSMODEL_H
+#define FSMODEL_FSMODEL_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "fsmodel/res.h"
+#include "model/event.h"
+
+struct fsmodel;
+
+struct fsmodel_options {
+	/*
+	 * The tree is complete: a name without an entry does not exist. Else
+	 * (a trace without initial tree) the first event that touches a name
+	 * tells whether it was there, and of what type and size at least.
+	 */
+	bool tree_known;
+	/* Calls are made, not observed: fsmodel_step() gives the events their outcome. */
+	bool execute;
+	uint32_t uid, gid; /* of the first process, where the trace does not say */
+	size_t max_absent; /* absent entries remembered one by one; 0: the default */
+	/*
+	 * A resource is about to be freed. What a policy remembers of it passes
+	 * to heir (a directory's own RES_FILE for an absent entry), or is dropped
+	 * when heir is NULL: nobody can touch it again.
+	 */
+	void (*forget)(void *arg, struct res *res, struct res *heir);
+	void *forget_arg;
+};
+
+struct fsmodel *fsmodel_new(const struct fsmodel_options *options);
+void fsmodel_free(struct fsmodel *m);
+
+/* An entry of the initial tree (REC_tree_entry, tree initial; others are ignored) or a mount. Before the first event. */
+void fsmodel_add_tree(struct fsmodel *m, const struct item *item);
+
+/* A descriptor number in the arguments, and what it is. */
+struct fd_ref {
+	struct value *where; /* in the event; NULL: the outcome's ret */
+	struct res *fd; /* RES_FD; NULL: no open descriptor has this number */
+	bool made; /* by this event */
+};
+
+/* A pathname that leads through a descriptor (/proc/self/fd/N, /dev/fd/N, /dev/stdin). */
+struct fd_path {
+	struct value *where; /* the PATH argument */
+	struct res *fd;
+	uint32_t rest; /* offset of what follows the number in its bytes */
+};
+
+/* An address in the arguments that lies in a map of a file. */
+struct map_ref {
+	struct value *where; /* NULL: the outcome's ret */
+	struct res *map; /* RES_MAP */
+	uint64_t offset_bytes; /* from its beginning */
+	bool made;
+};
+
+enum contradiction {
+	CONTRADICTION_NONE,
+	CONTRADICTION_MISSING, /* succeeded on something that should not exist */
+	CONTRADICTION_EXISTS, /* succeeded in making what should exist, or failed because of it */
+	CONTRADICTION_TYPE, /* what is there is of another type */
+	CONTRADICTION_FD, /* a number that should be closed, or taken */
+	CONTRADICTION_SIZE, /* read or sought beyond what the file should hold */
+	CONTRADICTION_ERROR, /* failed with another error, or failed where it should not */
+	CONTRADICTION_PROCESS, /* of a process or thread that is not known, or has ended */
+	CONTRADICTION_ARGUMENT, /* impossible arguments */
+	CONTRADICTION_MAX,
+};
+
+extern const char *const contradiction_names[CONTRADICTION_MAX];
+
+/* What the model says of one event. Borrowed: valid until the next step. */
+struct facts {
+	struct outcome predicted; /* ret is meaningful only where the model can know it */
+	enum contradiction contradiction;
+	bool repaired;
+	VEC(struct touch) touches; /* a resource may stand in it more than once */
+	VEC(struct fd_ref) fds;
+	VEC(struct fd_path) fd_paths;
+	VEC(struct map_ref) maps;
+	/* The process's, before the event. NULL when the process is not known. */
+	struct res *cwd, *root; /* RES_HANDLE */
+	struct res *new_handle; /* that chdir, fchdir or chroot made */
+	uint32_t umask;
+	/* A thread that this event began: clone, fork, thread_start. 0: none. */
+	uint32_t child_tid;
+	/* Bytes moved: where the transfer began, also when the call names no offset. */
+	uint64_t offset;
+	struct res *stream; /* that a pipe, socket or eventfd call read or wrote */
+	bool local_peer; /* the other end of the stream is in the trace */
+};
+
+/*
+ * The next event in effect order. Never fails: what is wrong with the event is
+ * in the facts. With `execute` the outcome is written to the event: for a call
+ * that makes descriptors its ret (or its VEC_OUT of descriptors) is taken as a
+ * wish if it is >= 0 and free, else the lowest free number is given.
+ */
+const struct facts *fsmodel_step(struct fsmodel *m, struct event *ev);
+
+/*
+ * Whether the outcome of the event is what the model would foretell now.
+ * Changes nothing. For the repair of overlapping calls: a call that does not
+ * fit may fit after one that overlapped it.
+ */
+bool fsmodel_fits(struct fsmodel *m, struct event *ev);
+/* Whether applying `first` could change what the model foretells for `then`: cheap, may say yes too often. */
+bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then);
+
+/* Counts by kind since the beginning. */
+struct fsmodel_totals {
+	uint64_t contradictions[CONTRADICTION_MAX], repaired[CONTRADICTION_MAX];
+	uint64_t nr_files, nr_names, nr_absent, nr_fds; /* alive now */
+};
+
+struct fsmodel_totals fsmodel_totals(const struct fsmodel *m);
+
+/* Why the last step's event was a contradiction, for a human; "" when it was none. */
+const char *fsmodel_why(const struct fsmodel *m);
+
+/*
+ * The name of a resource as a human knows it: path(/a/b)@1, fd3@2, file(/a/b),
+ * open(/a/b), pipe#7. Names of files are those they have now.
+ */
+void fsmodel_res_name(const struct fsmodel *m, const struct res *res, struct buf *out);
+/* The names below a directory's entry that the model knows, RES_NAME each, deepest last. */
+void fsmodel_names_below(const struct fsmodel *m, const struct res *name,
+			 void (*each)(void *arg, const struct res *name), void *arg);
+/* What a step found out to have existed before the trace (tree_known false), as REC_tree_entry items. */
+int fsmodel_initial_tree(const struct fsmodel *m, int (*each)(void *arg, const struct item *item),
+			 void *arg);
+
+#endif

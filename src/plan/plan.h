@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The plan: all that a replay needs (doc/plan-format.md). A plan file is a
+ * container of the same blocks as a trace, so data, trees, metadata and ledger
+ * are read by trace/reader.h; instead of events it has ACTIONS blocks, each with
+ * a run of actions of one lane.
+ *
+ * Actions hold no descriptor numbers, addresses or aio contexts of the traced
+ * program but slots of the resource table: numbers in which a replay keeps what
+ * it got for them. A slot is used again when what it stood for is gone.
+ */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "model/event.h"
+#include "trace/reader.h"
+#include "trace/writer.h"
+
+/* Bits of action.flags; on disk. */
+enum action_flag {
+	ACTION_SIMULATED = 1, /* not made again: its outcome stands */
+	ACTION_SHARED_FD = 2, /* a close whose descriptor other processes still have: not made */
+	ACTION_HAS_RESULT = 4, /* result is known */
+	ACTION_COMPAT = 8, /* was made through a 32-bit interface */
+	ACTION_ANY_OUTCOME = 16, /* the outcome depends on more than the storage: not verified */
+	ACTION_PARTIAL_DATA = 32, /* bytes to be written were not all kept: filler stands in */
+};
+
+struct action_edge {
+	uint32_t lane;
+	uint64_t nr; /* done[lane] > nr, or with `started` started[lane] > nr */
+	uint8_t rule; /* enum rule of order/; a replay only hands it on to reports */
+	bool started;
+};
+
+/* At most one edge for each other lane, and one `started` edge. */
+#define ACTION_EDGES_MAX 65536
+
+/*
+ * Times are ns. Think time is told apart as the thread spent it between its
+ * previous action and this one:
+ *
+ *   previous action | compute_before | waiting for others | compute_after | this action
+ *
+ * A replay at natural speed starts the action compute_after_ns after both
+ * compute_before_ns have passed since the previous action and all edges are
+ * satisfied. Both parts are free of the time that the recorder held the thread,
+ * and contain what the thread slept by its own timers. wait_ns is what it
+ * waited for others.
+ */
+struct action {
+	const struct row *row; /* a call of the table, or one of the plan's own (EV_plan_*) */
+	uint16_t flags; /* enum action_flag */
+	uint32_t pid, tid; /* of the traced thread, for reports */
+	uint64_t seq; /* of the event in the trace; 0 for the plan's own actions */
+	uint64_t origin;
+	uint64_t enter_ns, exit_ns; /* of the event */
+	uint64_t compute_before_ns, compute_after_ns, wait_ns;
+	struct outcome outcome; /* for calls that make a descriptor or map: ret is the slot */
+	struct hash128 result; /* of what the call returned besides (plan/result.h) */
+	/* What goes in only. Descriptors and addresses are slots, see doc/plan-format.md. */
+	struct value args[ROW_ARGS_MAX];
+	const struct action_edge *edges;
+	uint32_t nr_edges;
+};
+
+/* Where the data of actions and trees is. */
+enum plan_data {
+	PLAN_DATA_OWN, /* copied into the plan: it stands alone */
+	PLAN_DATA_TRACE, /* stays in the trace, which the plan names */
+};
+
+struct plan_writer;
+
+struct plan_writer_options {
+	enum plan_data data;
+	bool replace;
+	int level; /* of zstd, as in trace_writer_options */
+};
+
+/* `from` is the trace that the plan is made of: the source of data. It must outlive the writer. */
+MUST_CHECK int plan_writer_open(const char *path, struct trace *from,
+				const struct plan_writer_options *options, struct plan_writer **ret,
+				struct err *err);
+/* A new lane; they are numbered from 0. */
+uint32_t plan_writer_add_lane(struct plan_writer *w);
+/* The next action of the lane. Values are borrowed; data refs lead into the trace. -E2BIG as trace_feed_event(). */
+MUST_CHECK int plan_writer_action(struct plan_writer *w, uint32_t lane, const struct action *a,
+				  struct err *err);
+/* Records of the trace (tree entries, mounts, losses) go over with their data. */
+MUST_CHECK int plan_writer_item(struct plan_writer *w, struct item *item, struct err *err);
+MUST_CHECK int plan_writer_meta(struct plan_writer *w, const char *key, const char *value);
+
+/* What a replay must know before it starts; written at the close. */
+struct plan_totals {
+	uint64_t nr_actions;
+	uint32_t nr_lanes;
+	uint32_t nr_slots;
+	uint64_t nr_edges;
+	uint64_t elapsed_ns; /* of the original: first entry to last exit of its actions */
+	uint64_t first_ns; /* entry of the first action */
+	uint64_t max_data_bytes; /* of one action: the largest buffer that a lane needs */
+	bool has_started_edges;
+};
+
+MUST_CHECK int plan_writer_close(struct plan_writer *w, const struct plan_totals *totals,
+				 struct err *err);
+void plan_writer_abandon(struct plan_writer *w);
+
+/*
+ * Reading. A plan is untrusted: plan_open() checks its head and index, a lane's
+ * reader checks every action as it comes (rows, slots below nr_slots, edges to
+ * lanes that exist and to actions that exist, none to itself). plan_check()
+ * goes through all lanes once and also proves that no set of edges can
+ * deadlock.
+ */
+struct plan;
+struct plan_lane;
+
+MUST_CHECK int plan_open(const char *path, struct plan **ret, struct err *err);
+void plan_close(struct plan *p);
+/* Whether the opened container is a plan: so that a command can take either. */
+bool plan_is_plan(struct trace *t);
+
+/* The container: trees, metadata, ledger; and the one that data comes from (PLAN_DATA_TRACE: the trace). */
+struct trace *plan_container(struct plan *p);
+struct trace *plan_data_source(struct plan *p);
+const struct plan_totals *plan_totals(const struct plan *p);
+uint64_t plan_lane_nr_actions(const struct plan *p, uint32_t lane);
+
+/*
+ * A reader of one lane. Several may be open; all belong to the thread of the
+ * plan. An action is valid until the next call for its lane.
+ */
+MUST_CHECK int plan_lane_open(struct plan *p, uint32_t lane, struct plan_lane **ret,
+			      struct err *err);
+void plan_lane_close(struct plan_lane *l);
+/* 1 and an action; 0 at the end; -errno. */
+MUST_CHECK int plan_lane_next(struct plan_lane *l, const struct action **ret, struct err *err);
+
+MUST_CHECK int plan_check(struct plan *p, struct progress *progress, struct err *err);
+
+#endif
