@@ -14,13 +14,13 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/histogram.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/progress.h"
 #include "report/fdpaths.h"
 #include "report/filter.h"
-#include "report/histogram.h"
 #include "trace/reader.h"
 
 #define STATS_FILES_MAX 100000

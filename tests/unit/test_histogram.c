@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "report/histogram.h"
+#include "base/histogram.h"
 
 #define NR 20000
 

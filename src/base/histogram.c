@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/histogram.h"
+#include "base/histogram.h"
 
 #include <stdlib.h>
 

@@ -11,8 +11,8 @@
  * Memory for an octave is made when the first number falls into it. A zeroed
  * histogram is an empty one. Owned by one thread.
  */
-#ifndef REPORT_HISTOGRAM_H
-#define REPORT_HISTOGRAM_H
+#ifndef BASE_HISTOGRAM_H
+#define BASE_HISTOGRAM_H
 
 #include <stdint.h>
 
