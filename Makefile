@@ -20,7 +20,7 @@ demo: need-demo compile
 check: need-check enable-tests compile
 	@tools/run-tests $(BUILD)
 
-check-long: need-check enable-tests compile
+check-long: need-long enable-tests compile
 	@tools/run-tests $(BUILD) --setup=long
 
 fuzz: need-ci

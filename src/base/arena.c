@@ -6,7 +6,9 @@
 
 #include "base/mem.h"
 
-#define CHUNK_BYTES ((size_t)64 << 10)
+/* A chunk is four times as large as the one before, so that arenas which hold little are small. */
+#define CHUNK_FIRST_BYTES ((size_t)4 << 10)
+#define CHUNK_MAX_BYTES ((size_t)64 << 10)
 
 struct arena_chunk {
 	struct arena_chunk *next;
@@ -37,20 +39,36 @@ void arena_release(struct arena *a)
 
 void arena_reset(struct arena *a)
 {
-	if (!a->first)
+	struct arena_chunk *c = a->first, *next, *kept = NULL;
+
+	/* The largest of the usual size; what one large piece needed is given back. */
+	for (; c; c = next) {
+		next = c->next;
+		if (c->size_bytes > CHUNK_MAX_BYTES) {
+			free(c);
+			continue;
+		}
+		free(kept); /* they grow */
+		kept = c;
+	}
+	arena_init(a);
+	if (!kept)
 		return;
-	free_chunks(a->first->next);
-	a->first->next = NULL;
-	a->current = a->first;
-	a->pos = a->first->bytes;
-	a->end = a->pos + a->first->size_bytes;
+	kept->next = NULL;
+	a->first = a->current = kept;
+	a->pos = kept->bytes;
+	a->end = a->pos + kept->size_bytes;
 }
 
 void *arena_alloc_slow(struct arena *a, size_t size)
 {
-	size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-	struct arena_chunk *c = xmalloc(sizeof(*c) + room);
+	size_t room = a->current ? a->current->size_bytes : CHUNK_FIRST_BYTES / 4;
+	struct arena_chunk *c;
 
+	room = room < CHUNK_MAX_BYTES / 4 ? room * 4 : CHUNK_MAX_BYTES;
+	if (size > room)
+		room = size;
+	c = xmalloc(sizeof(*c) + room);
 	c->next = NULL;
 	c->size_bytes = room;
 	if (a->current)

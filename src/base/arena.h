@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A bump allocator, freed or emptied whole. The common case (everything fits
- * the first chunk) costs an addition and a compare; after arena_reset() the
- * chunks are used again, so a loop over events allocates nothing in the end.
+ * the chunk) costs an addition and a compare; chunks grow from 4 to 64 KiB, and
+ * arena_reset() keeps the last, so a loop over events allocates nothing in the end.
  * Owned by one thread.
  */
 #ifndef BASE_ARENA_H
@@ -22,7 +22,7 @@ struct arena {
 
 void arena_init(struct arena *a);
 void arena_release(struct arena *a);
-/* Keeps the first chunk; whatever grew beyond it is given back. */
+/* Keeps the largest chunk of at most 64 KiB; whatever there is beside it is given back. */
 void arena_reset(struct arena *a);
 void *arena_alloc_slow(struct arena *a, size_t size);
 

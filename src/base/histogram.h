@@ -69,4 +69,9 @@ uint64_t histogram_percentile(const struct histogram *h, double percent);
 uint64_t histogram_power(const struct histogram *h, unsigned int power);
 uint64_t histogram_zeros(const struct histogram *h);
 
+static inline double histogram_mean(const struct histogram *h)
+{
+	return h->count ? (double)h->sum / (double)h->count : 0;
+}
+
 #endif

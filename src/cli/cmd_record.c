@@ -21,6 +21,7 @@ struct options {
 	uint64_t contents;
 	uint64_t attach_pid;
 	struct option_strings calls, exclude;
+	struct option_strings paths, exclude_paths;
 	uint64_t max_bytes, max_ns;
 	enum record_on_full on_full;
 };
@@ -46,6 +47,11 @@ static const struct option_spec specs[] = {
 		    "record only these calls or %classes (comma lists, patterns)"),
 	OPT_STRINGS(0, "exclude", "NAMES", struct options, exclude,
 		    "do not record these calls or %classes"),
+	OPT_STRINGS('P', "path", "PATH", struct options, paths,
+		    "record only what touches this path (or glob) or what is below it, by name or "
+		    "by descriptor"),
+	OPT_STRINGS(0, "exclude-path", "PATH", struct options, exclude_paths,
+		    "do not record what touches only this path (or glob) or what is below it"),
 	OPT_SIZE(0, "max-size", "SIZE", struct options, max_bytes,
 		 "stop recording when the trace has this size"),
 	OPT_DURATION(0, "max-time", "TIME", struct options, max_ns,
@@ -133,6 +139,44 @@ static int choose_rows(const struct options *o, bool **ret, struct err *err)
 	return r;
 }
 
+/* --path and --exclude-path. */
+struct chosen_paths {
+	struct filter_options want_options, exclude_options;
+	struct filter *want, *exclude; /* of paths alone */
+};
+
+static bool wants_path(void *of, const char *path)
+{
+	const struct chosen_paths *c = of;
+
+	if (filter_needs_paths(c->exclude) && filter_matches_path(c->exclude, path))
+		return false;
+	return !filter_needs_paths(c->want) || filter_matches_path(c->want, path);
+}
+
+static int choose_paths(const struct options *o, struct chosen_paths *c, struct record_options *ro,
+			struct err *err)
+{
+	int r;
+
+	c->want_options.paths = o->paths;
+	c->exclude_options.paths = o->exclude_paths;
+	r = filter_new(&c->want_options, &c->want, err);
+	if (!r)
+		r = filter_new(&c->exclude_options, &c->exclude, err);
+	if (!r && (o->paths.len || o->exclude_paths.len))
+		ro->paths = (struct path_choice){ .wants = wants_path,
+						  .of = c,
+						  .only = o->paths.len > 0 };
+	return r;
+}
+
+static void chosen_paths_release(struct chosen_paths *c)
+{
+	filter_free(c->want);
+	filter_free(c->exclude);
+}
+
 static void print_summary(const struct record_options *ro, const struct record_result *res)
 {
 	struct buf b = { 0 };
@@ -145,11 +189,11 @@ static void print_summary(const struct record_options *ro, const struct record_r
 	strings_put_bytes(&b, res->file_bytes);
 	buf_puts(&b, ", ");
 	strings_put_duration(&b, res->elapsed_ns);
-	buf_puts(&b, "; threads were held ");
-	strings_put_duration(&b, res->held_ns);
-	buf_puts(&b, " in all");
+	if (res->slowdown_percent)
+		buf_printf(&b, ", slowed down about %.1fx", (double)res->slowdown_percent / 100);
 	if (res->nr_losses)
-		buf_printf(&b, "; %llu ledger entries", (unsigned long long)res->nr_losses);
+		buf_printf(&b, "; %llu ledger entr%s", (unsigned long long)res->nr_losses,
+			   res->nr_losses == 1 ? "y" : "ies");
 	fprintf(stderr, "%s\n", buf_str(&b));
 	buf_release(&b);
 }
@@ -203,7 +247,9 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 	AUTO_FREE char **argv = xcalloc((size_t)nr_operands + 1, sizeof(*argv));
 	AUTO_FREE char *name = NULL;
 	AUTO_FREE bool *wanted = NULL;
+	struct chosen_paths paths = { 0 };
 	struct err err = { "" };
+	int status;
 
 	if (!nr_operands == !o->attach_pid)
 		return cli_fail_with(cli, nr_operands ? "a command and --attach exclude each other"
@@ -220,7 +266,9 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 	if (choose_rows(o, &wanted, &err) < 0)
 		return cli_fail(cli, &err);
 	ro.wanted = wanted;
-	return record(cli, o, &ro);
+	status = choose_paths(o, &paths, &ro, &err) < 0 ? cli_fail(cli, &err) : record(cli, o, &ro);
+	chosen_paths_release(&paths);
+	return status;
 }
 
 const struct command command_record = {

@@ -77,7 +77,7 @@ static int put_refs(struct encoder *e, const struct data *d)
 static int put_data(struct encoder *e, const struct data *d)
 {
 	bool cut = d->kept_bytes < d->len_bytes;
-	bool by_refs = d->refs || d->kept_bytes > DATA_INLINE_MAX;
+	bool by_refs = d->refs || (e->sink && d->kept_bytes > DATA_INLINE_MAX);
 	uint8_t *p;
 
 	if (cut && !d->kept_bytes) {
@@ -85,7 +85,7 @@ static int put_data(struct encoder *e, const struct data *d)
 		put_u(e, d->len_bytes);
 		return 0;
 	}
-	p = buf_reserve(e->out, 1 + 2 * VARINT_MAX + DATA_INLINE_MAX);
+	p = buf_reserve(e->out, 1 + 2 * VARINT_MAX + (by_refs ? 0 : d->kept_bytes));
 	*p++ = (uint8_t)((by_refs ? DATA_REFS : DATA_INLINE) + cut);
 	p = put_uvarint(p, d->len_bytes);
 	if (cut)

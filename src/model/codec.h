@@ -22,7 +22,7 @@ struct blob_sink {
 
 /*
  * Appends the arguments of a row to out. Data given as bytes goes inline or to
- * the sink, data given by refs is written as it is: the refs must be valid in
+ * the sink (all of it inline when there is no sink), data given by refs is written as it is: the refs must be valid in
  * the store that the reader will use.
  */
 MUST_CHECK int codec_put_args(const struct schema_row *row, const struct schema *s,

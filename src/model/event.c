@@ -190,3 +190,10 @@ struct event_bytes event_count_bytes(const struct event *ev)
 		return count_by_class(ev);
 	}
 }
+
+void event_copy(const struct event *ev, struct arena *a, struct event *ret)
+{
+	*ret = *ev;
+	for (unsigned int i = 0; i < ev->row->nr_args; i++)
+		ret->args[i] = value_copy(a, &ev->args[i]);
+}

@@ -9,8 +9,8 @@
 enum event_flag {
 	EVENT_UNFINISHED = 1, /* never returned: killed in the call, or the call does not return */
 	EVENT_RESTARTED =
-		2, /* interrupted; the kernel made it again as the next event of the thread */
-	EVENT_INTERRUPTED = 4, /* a signal ended it */
+		2, /* broken off; the program does not see that, it is made again (after a handler) */
+	EVENT_INTERRUPTED = 4, /* a signal ended it, the program saw EINTR */
 	EVENT_COMPAT = 8, /* made through a 32-bit interface */
 	EVENT_INJECTED = 16, /* the outcome was tampered with (fault injection of another tracer) */
 	EVENT_NO_TIME = 32, /* the times are invented, only their order means something */
@@ -59,6 +59,9 @@ struct item {
 
 /* The place of an argument by name, NULL when the row has none of that name. */
 struct value *args_find(const struct row *row, struct value *args, const char *name);
+
+/* A copy that stands alone: its arguments live in the arena. */
+void event_copy(const struct event *ev, struct arena *a, struct event *ret);
 
 /* When the event takes effect: at its entry if it gives something up, else at its exit. */
 static inline uint64_t event_effect_ns(const struct event *ev)

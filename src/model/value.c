@@ -46,6 +46,43 @@ struct value *value_field(const struct value *v, unsigned int n)
 	return &v->fields->items[__builtin_popcountll(before)];
 }
 
+static struct data *data_copy(struct arena *a, const struct data *from)
+{
+	struct data *d = arena_alloc(a, sizeof(*d));
+	size_t refs_bytes = data_nr_pieces(from) * sizeof(*from->refs);
+
+	*d = *from;
+	if (from->bytes)
+		d->bytes = (uint8_t *)arena_memdup0(a, from->bytes, from->kept_bytes);
+	if (from->refs)
+		d->refs = memcpy(arena_alloc(a, refs_bytes), from->refs, refs_bytes);
+	return d;
+}
+
+struct value value_copy(struct arena *a, const struct value *v)
+{
+	struct value copy = *v;
+
+	switch (v->type) {
+	case VALUE_DATA:
+		copy.data = data_copy(a, v->data);
+		break;
+	case VALUE_STRUCT:
+		copy = value_struct(a, v->fields->present);
+		for (uint32_t i = 0; i < v->count; i++)
+			copy.fields->items[i] = value_copy(a, &v->fields->items[i]);
+		break;
+	case VALUE_LIST:
+		copy = value_list(a, v->count);
+		for (uint32_t i = 0; i < v->count; i++)
+			copy.items[i] = value_copy(a, &v->items[i]);
+		break;
+	default:
+		break;
+	}
+	return copy;
+}
+
 struct hash128 hash_bytes(const void *bytes, size_t len)
 {
 	XXH128_hash_t h = XXH3_128bits(bytes, len);

@@ -107,6 +107,9 @@ struct value value_struct(struct arena *a, uint64_t present);
 /* The place of field n, NULL when it is not present or v is no struct. */
 struct value *value_field(const struct value *v, unsigned int n);
 
+/* A copy whose parts all live in the arena, the bytes too. */
+struct value value_copy(struct arena *a, const struct value *v);
+
 /* Equal in type, numbers, lengths and content (by bytes or, failing that, by hash). */
 bool value_equal(const struct value *a, const struct value *b);
 bool data_equal(const struct data *a, const struct data *b);

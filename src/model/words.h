@@ -143,6 +143,5 @@
 #define FOUND_ARRAY(nm, st) ARG_(nm, ARRAY, .struct_id = STRUCT_##st, .reg = REG_NONE)
 #define FOUND_SQES(nm) ARG_(nm, SQES, .struct_id = STRUCT_io_uring_sqe, .reg = REG_NONE)
 #define FOUND_CQES(nm) ARG_(nm, CQES, .struct_id = STRUCT_io_uring_cqe, .reg = REG_NONE)
-#define FOUND_VEC(nm, kd) ARG_(nm, VEC, .elem = KIND_##kd, .reg = REG_NONE)
 
 #endif

@@ -215,6 +215,12 @@ int aio_entry(struct aio *x, struct capture *c, const struct aio_call *call)
 	return 0;
 }
 
+bool aio_follows(const struct row *row)
+{
+	return row->id == SC_mmap || row->id == SC_close ||
+	       (row_class(row) == C_URING && row->id != SC_io_uring_enter);
+}
+
 int aio_exit(struct aio *x, struct capture *c, const struct aio_call *call)
 {
 	switch ((int)call->row->id) {

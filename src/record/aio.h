@@ -41,6 +41,12 @@ void aio_free(struct aio *x);
 MUST_CHECK int aio_entry(struct aio *x, struct capture *c, const struct aio_call *call);
 /* Behind capture_exit(). */
 MUST_CHECK int aio_exit(struct aio *x, struct capture *c, const struct aio_call *call);
+/*
+ * Calls from which it is learnt where rings are. They must go through aio_exit()
+ * also when they are not recorded, if io_uring_enter is; of these only outcome
+ * and registers are looked at, and memory.
+ */
+bool aio_follows(const struct row *row);
 /* The process has ended, or runs another program now. */
 void aio_forget(struct aio *x, pid_t pid);
 

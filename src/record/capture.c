@@ -17,8 +17,7 @@
 #define ERESTART_FIRST 512
 #define ERESTART_LAST 516
 
-/* -1: in none. */
-static int register_of(const struct row *row, unsigned int i)
+int capture_register(const struct row *row, unsigned int i)
 {
 	unsigned int reg = row->args[i].reg;
 
@@ -57,7 +56,7 @@ uint64_t capture_arg_number(const struct capture_job *j, unsigned int i)
 			return 0;
 		return as_count(j->args[i].items[0], kind_infos[a->elem].wire == 'i');
 	}
-	reg = register_of(j->row, i);
+	reg = capture_register(j->row, i);
 	if (reg < 0)
 		return 0;
 	return as_count(scalar_of(a, j->regs[reg]), capture_is_signed(a));
@@ -90,7 +89,7 @@ static void push_arg(struct capture_job *j, unsigned int i, struct value *args, 
 	struct capture_target t = {
 		.a = a,
 		.dest = &args[i],
-		.addr = j->regs[register_of(j->row, i)],
+		.addr = j->regs[capture_register(j->row, i)],
 		.len = capture_len(j, a->len),
 		.moved_bytes = capture_len(j, RET),
 		.flags = flags,
@@ -99,6 +98,7 @@ static void push_arg(struct capture_job *j, unsigned int i, struct value *args, 
 
 	if (j->c->narrow && a->kind != KIND_PATH && a->kind != KIND_STR && a->kind != KIND_BUF) {
 		args[i] = value_addr(t.addr);
+		j->c->nr_unread_structs += t.addr != 0;
 		return;
 	}
 	if (a->cap && capture_len(j, a->cap) < t.len)
@@ -111,7 +111,7 @@ static bool wants_arg(const struct capture_job *j, unsigned int i, enum arg_dir 
 {
 	const struct arg *a = &j->row->args[i];
 
-	return !capture_is_scalar(a) && a->dir & dir && register_of(j->row, i) >= 0;
+	return !capture_is_scalar(a) && a->dir & dir && capture_register(j->row, i) >= 0;
 }
 
 static struct capture_job job_for(struct capture *c, const struct row *row, const uint64_t regs[6],
@@ -134,7 +134,7 @@ int capture_entry(struct capture *c, const struct row *row, const uint64_t regs[
 	int r = 0;
 
 	for (i = 0; i < row->nr_args; i++) {
-		int reg = register_of(row, i);
+		int reg = capture_register(row, i);
 
 		args[i] = (struct value){ .type = VALUE_NONE };
 		if (reg >= 0 && capture_is_scalar(&row->args[i]))
@@ -238,9 +238,19 @@ int capture_exit(struct capture *c, const struct row *row, const uint64_t regs[6
 			if (has_written(row, a, outcome))
 				push_arg(&j, i, args, CAPTURE_AFTER | (both ? CAPTURE_MERGE : 0));
 			else if (!(a->dir & ARG_IN))
-				args[i] = value_addr(regs[register_of(row, i)]);
+				args[i] = value_addr(regs[capture_register(row, i)]);
 		}
 		r = capture_run(&j);
 	}
 	return r;
+}
+
+int capture_turned(struct capture *c, const struct row *row, const uint64_t regs[6],
+		   const struct outcome *outcome, struct value *args, unsigned int i)
+{
+	struct capture_job j = job_for(c, row, regs, args);
+
+	j.outcome = outcome;
+	push_arg(&j, i, args, CAPTURE_AFTER);
+	return capture_run(&j);
 }

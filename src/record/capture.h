@@ -41,6 +41,8 @@ struct capture {
 	 * same call, and takes off what the call did not use.
 	 */
 	uint64_t truncated_bytes;
+	/* Added to likewise: what was not read because its layout is another one (narrow). */
+	uint64_t nr_unread_structs;
 	struct capture_scratch *scratch; /* ours, made when first needed */
 };
 
@@ -50,6 +52,12 @@ void capture_release(struct capture *c);
 /* args gets all that is known before the call; what comes later is VALUE_NONE. -errno: the feed failed. */
 MUST_CHECK int capture_entry(struct capture *c, const struct row *row, const uint64_t regs[6],
 			     struct value *args);
+/*
+ * After a call that turned out to write what argument i points to, where its row
+ * says that it reads.
+ */
+MUST_CHECK int capture_turned(struct capture *c, const struct row *row, const uint64_t regs[6],
+			      const struct outcome *outcome, struct value *args, unsigned int i);
 /* The registers are those of the entry. An OUT argument of a call that failed becomes its address. */
 MUST_CHECK int capture_exit(struct capture *c, const struct row *row, const uint64_t regs[6],
 			    const struct outcome *outcome, struct value *args);

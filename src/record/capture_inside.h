@@ -88,6 +88,8 @@ MUST_CHECK int capture_gather(struct capture_job *j, const struct iovec *spans, 
 uint64_t capture_number(const uint8_t *p, unsigned int width_bytes, bool is_signed);
 bool capture_is_scalar(const struct arg *a);
 bool capture_is_signed(const struct arg *a);
+/* The register that an argument is in; -1: none. */
+int capture_register(const struct row *row, unsigned int i);
 /* What an argument says as a length: its number, or the number that it points to; never below 0. */
 uint64_t capture_arg_number(const struct capture_job *j, unsigned int i);
 /* As arg.len and arg.cap of an argument say. */

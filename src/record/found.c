@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/found.h"
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,23 @@ bool found_stat(pid_t tid, int fd, struct stat *ret)
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", tid, fd);
 	return !stat(path, ret);
+}
+
+bool found_is_read_end(pid_t tid, int fd)
+{
+	char path[64], text[128];
+	unsigned int flags;
+	bool hit = false;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", tid, fd);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (!hit && fgets(text, sizeof(text), f))
+		hit = sscanf(text, "flags: %o", &flags) == 1;
+	(void)fclose(f); /* only read from */
+	return hit && (flags & O_ACCMODE) == O_RDONLY;
 }
 
 struct value found_file_id(struct capture *c, const struct stat *st)

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "record/capture.h"
+#include "record/paths.h"
 
 enum record_on_full {
 	RECORD_GO_ON, /* the program runs on, unrecorded */
@@ -27,6 +28,7 @@ struct record_options {
 	enum data_policy data;
 	uint64_t content_max_bytes; /* of files that exist before; 0: no contents */
 	const bool *wanted; /* by row id; NULL: all calls */
+	struct path_choice paths;
 	uint64_t max_bytes, max_ns; /* 0: no limit */
 	enum record_on_full on_full;
 };
@@ -37,6 +39,7 @@ struct record_result {
 	uint64_t file_bytes;
 	uint64_t elapsed_ns;
 	uint64_t held_ns; /* sum over all threads */
+	uint64_t slowdown_percent; /* 310: about 3.1 times slower; 0: not known */
 	bool cut_short; /* a limit was reached, or the disk was full: the program ran on unrecorded */
 	struct err why_cut; /* words for that */
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/tree.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/banned.h"
 #include "record/capture_inside.h"
@@ -19,24 +21,9 @@ enum row_use {
 	USE_MOVES_BASE = 4, /* it may change root or working directory, or what is mounted */
 	USE_MOVES_NAMES = 8, /* ... where names lead through a symlink or directory */
 	USE_MOVES_CWD = 16, /* ... the working directory, and nothing else */
-	USE_NEW_THREAD = 32, /* a thread may get the number of one that is gone */
+	USE_NEW_THREAD = 32, /* a thread may get the number of one that is gone, or of another */
 	USE_CONTENT = 64, /* it opens, runs, cuts, moves or links: what a file holds may matter */
-};
-
-/*
- * Root and working directory of the threads that made the last calls. Trusted
- * only while no call is under way that may change them.
- */
-#define IDS_MAX 256
-
-struct tree_id {
-	pid_t tid;
-	bool has_root, has_cwd;
-	uint64_t root[2], cwd[2]; /* device, inode */
-};
-
-struct tree_ids {
-	struct tree_id items[IDS_MAX];
+	USE_ENDS = 128, /* the thread, and what it keeps busy */
 };
 
 static bool is_path(const struct arg *a)
@@ -61,6 +48,11 @@ static uint8_t use_of(const struct row *row)
 	switch ((int)row->id) {
 	case SC_execve:
 	case SC_execveat:
+		use |= USE_CONTENT | USE_NEW_THREAD;
+		break;
+	case SC_exit:
+	case SC_exit_group:
+		return USE_ENDS;
 	case SC_truncate:
 	case SC_link:
 	case SC_linkat:
@@ -77,6 +69,7 @@ static uint8_t use_of(const struct row *row)
 		return use | USE_MOVES_NAMES | USE_CONTENT;
 	case SC_chdir:
 	case SC_fchdir:
+	case SC_rmdir: /* of any thread */
 		return use | USE_MOVES_CWD;
 	case SC_umask:
 	case SC_getcwd:
@@ -99,7 +92,7 @@ struct tree *tree_new(struct trace_feed *feed, const struct tree_options *option
 	arena_init(&t->names);
 	arena_init(&t->item);
 	t->piece = xmalloc(BLOB_MAX_BYTES);
-	t->ids = xcalloc(1, sizeof(*t->ids));
+	t->places = tree_places_new();
 	t->row_uses = xcalloc(ROW_ID_MAX, 1);
 	for (id = 0; id < ROW_ID_MAX; id++) {
 		const struct row *row = row_by_id(id);
@@ -124,44 +117,17 @@ void tree_free(struct tree *t)
 	arena_release(&t->names);
 	arena_release(&t->item);
 	free(t->piece);
-	free(t->ids);
+	tree_places_free(t->places);
 	free(t->row_uses);
 	free(t);
 }
 
-/* What is known of threads. */
-
-static void forget_ids(struct tree *t)
-{
-	memset(t->ids, 0, sizeof(*t->ids));
-}
+/* What is known of places and paths. */
 
 static void forget_seen(struct tree *t)
 {
 	if (t->seen.nr_taken)
 		blob_map_release(&t->seen);
-}
-
-static bool ask_identity(pid_t tid, const char *what, uint64_t ret[2])
-{
-	char path[64];
-	struct stat st;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", tid, what);
-	if (stat(path, &st))
-		return false;
-	ret[0] = st.st_dev;
-	ret[1] = st.st_ino;
-	return true;
-}
-
-static struct tree_id *id_of(struct tree *t, pid_t tid)
-{
-	struct tree_id *id = &t->ids->items[(unsigned int)tid % IDS_MAX];
-
-	if (id->tid != tid || t->unsettled.nr_live)
-		*id = (struct tree_id){ .tid = tid };
-	return id;
 }
 
 /* A call that was under way has ended, and with it what it may have changed. */
@@ -174,29 +140,29 @@ void tree_leave(struct tree *t, pid_t pid)
 	what = map_remove(&t->unsettled, &pid, sizeof(pid));
 	if (!what)
 		return;
-	forget_ids(t);
-	if (what != t->ids)
+	tree_places_forget(t->places);
+	if (what != t->places)
 		forget_seen(t);
 }
 
 static void unsettle(struct tree *t, pid_t tid)
 {
 	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t;
-	forget_ids(t);
+	tree_places_forget(t->places);
 	forget_seen(t);
 }
 
 /* Only where relative names of the thread begin may change: the keys of what was seen have that. */
 static void unsettle_base(struct tree *t, pid_t tid)
 {
-	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t->ids;
-	forget_ids(t);
+	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t->places;
+	tree_places_forget(t->places);
 }
 
 /* Paths that were seen before. */
 
 struct seen_key {
-	uint64_t root[2], base[2];
+	struct tree_identity root, base;
 	uint64_t how; /* the end is followed, the content is wanted */
 	char path[TREE_PATH_MAX];
 };
@@ -204,31 +170,19 @@ struct seen_key {
 /* False when the thread is gone, or nothing must be taken for known just now. */
 static bool make_key(struct tree *t, const struct walk_request *q, struct hash128 *ret)
 {
-	struct tree_id *id = id_of(t, q->tid);
 	struct seen_key key; /* not all of it is used, so not all of it is cleared */
-	char what[32];
 
 	if (q->path_len >= sizeof(key.path) || t->unsettled.nr_live)
 		return false;
 	key.how = q->follow | q->content << 1;
-	if (!id->has_root)
-		id->has_root = ask_identity(q->tid, "root", id->root);
-	memcpy(key.root, id->root, sizeof(key.root));
-	memset(key.base, 0, sizeof(key.base));
-	if (q->base == WALK_FROM_CWD) {
-		if (!id->has_cwd)
-			id->has_cwd = ask_identity(q->tid, "cwd", id->cwd);
-		if (!id->has_cwd)
-			return false;
-		memcpy(key.base, id->cwd, sizeof(key.base));
-	} else if (q->base == WALK_FROM_FD) {
-		(void)snprintf(what, sizeof(what), "fd/%d", q->fd);
-		if (!ask_identity(q->tid, what, key.base))
-			return false;
-	}
+	key.base = (struct tree_identity){ 0 };
+	if (!tree_place_identity(t, q->tid, WALK_FROM_ROOT, -1, &key.root))
+		return false;
+	if (q->base != WALK_FROM_ROOT && !tree_place_identity(t, q->tid, q->base, q->fd, &key.base))
+		return false;
 	memcpy(key.path, q->path, q->path_len);
 	*ret = hash_bytes(&key, offsetof(struct seen_key, path) + q->path_len);
-	return id->has_root;
+	return true;
 }
 
 /* The type of the path's end when it had to be walked, else 0. */
@@ -328,7 +282,10 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 	if (i && row->args[i - 1].kind == KIND_DIRFD && args[i - 1].type == VALUE_INT)
 		start_at(&q, args[i - 1].i);
 	q.follow = follows(row, args, a);
-	return path_of(&args[i], &q) ? touch_path(t, &q) : 0;
+	/* What a descriptor is of was touched when it was opened, or found (fstat is such a call). */
+	if (!path_of(&args[i], &q) || (q.base == WALK_FROM_FD && !q.path_len && !q.content))
+		return 0;
+	return touch_path(t, &q);
 }
 
 /* A request of io_uring is a call of its own. */
@@ -359,6 +316,8 @@ static void touch_request(struct tree *t, pid_t tid, const struct value *sqe)
 		(void)touch_path(t, &q);
 	if (opcode->u == IORING_OP_RENAMEAT || opcode->u == IORING_OP_SYMLINKAT)
 		unsettle(t, tid);
+	else if (opcode->u == IORING_OP_UNLINKAT && flags->u & AT_REMOVEDIR)
+		unsettle_base(t, tid);
 	start_at(&q, AT_FDCWD);
 	if (value_field(sqe, SQE_SOCKADDR) &&
 	    path_of(value_field(value_field(sqe, SQE_SOCKADDR), SOCKADDR_PATH), &q))
@@ -388,18 +347,66 @@ static void touch_paths(struct tree *t, pid_t tid, const struct row *row, const 
 
 static void touch_listing(struct tree *t, pid_t tid, const struct value *args)
 {
-	uint64_t identity[2];
-	char what[32];
+	struct tree_identity id;
 	bool is_new;
 
-	if (args[0].type != VALUE_INT || args[0].i < 0)
+	if (args[0].type != VALUE_INT || args[0].i < 0 ||
+	    !tree_place_identity(t, tid, WALK_FROM_FD, (int)args[0].i, &id))
 		return;
-	(void)snprintf(what, sizeof(what), "fd/%d", (int)args[0].i);
-	if (!ask_identity(tid, what, identity))
-		return;
-	(void)blob_map_add(&t->listed, hash_bytes(identity, sizeof(identity)), &is_new);
+	id.mount = 0; /* by whatever way it was reached */
+	(void)blob_map_add(&t->listed, hash_bytes(&id, sizeof(id)), &is_new);
 	if (is_new)
 		tree_list(t, tid, (int)args[0].i);
+}
+
+/* What was open before there were calls to be seen. */
+
+/* The flags of an open file; 0 when they are not told. */
+static unsigned int flags_of_fd(pid_t pid, int fd)
+{
+	char path[64], text[256];
+	unsigned int flags = 0;
+	const char *line;
+	ssize_t n;
+	int info;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	n = info < 0 ? -1 : read(info, text, sizeof(text) - 1);
+	if (info >= 0)
+		(void)close(info); /* only read from */
+	text[n < 0 ? 0 : n] = 0;
+	line = strstr(text, "flags:");
+	if (!line || sscanf(line, "flags: %o", &flags) != 1)
+		return 0;
+	return flags;
+}
+
+int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t now_ns)
+{
+	struct walk_request q = { .tid = pid, .base = WALK_FROM_FD, .path = "", .content = true };
+	struct dirent *e;
+	char path[64];
+	DIR *d;
+
+	t->now_ns = now_ns;
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	d = opendir(path);
+	while (d && !t->r && (e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			continue;
+		q.fd = (int)strtol(e->d_name, NULL, 10);
+		if (!before_exec || !(flags_of_fd(pid, q.fd) & O_CLOEXEC))
+			(void)tree_walk(t, &q);
+	}
+	if (d)
+		(void)closedir(d); /* only read from */
+	return t->r;
+}
+
+static bool removes_directory(const struct row *row, const struct value *args)
+{
+	return row->id == SC_unlinkat && args[2].type == VALUE_INT && args[2].u & AT_REMOVEDIR;
 }
 
 int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
@@ -415,11 +422,13 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 		touch_paths(t, pid, row, args);
 	if (use & USE_LISTING)
 		touch_listing(t, pid, args);
-	if (use & USE_MOVES_CWD)
+	if (use & USE_MOVES_CWD || removes_directory(row, args))
 		unsettle_base(t, pid);
 	if (use & USE_MOVES_BASE)
 		unsettle(t, pid);
 	if (use & USE_NEW_THREAD)
-		forget_ids(t);
+		tree_places_forget_threads(t->places);
+	if (use & USE_ENDS)
+		tree_places_forget(t->places);
 	return t->r;
 }

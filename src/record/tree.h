@@ -3,7 +3,8 @@
  * The initial tree by first touch: before a call first touches a path, what is
  * there is noted, with everything along the way; and the final tree at the end.
  * Each path is noted once. Nothing is followed outside of what the program
- * itself can see: paths are resolved from the program's own root and cwd.
+ * itself can see: paths are resolved from the program's own root and cwd. What
+ * others than the program rename meanwhile may be noted under its old name.
  */
 #ifndef RECORD_TREE_H
 #define RECORD_TREE_H
@@ -15,7 +16,7 @@
 #include "trace/writer.h"
 
 /*
- * Memory grows with the number of distinct paths: about 150 bytes and twice the
+ * Memory grows with the number of distinct paths: about 200 bytes and twice the
  * path for each. What is written may name a path more than once: when a
  * directory is read after it was touched (then LISTED), and when a name that a
  * listing showed is touched itself; what is said later adds to what was said.
@@ -37,6 +38,11 @@ void tree_free(struct tree *t);
  */
 MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
 			  const struct value *args, uint64_t now_ns);
+/*
+ * Notes what the process has open before its first call is recorded, with its
+ * content: no call will name it. before_exec: not what the exec will close.
+ */
+MUST_CHECK int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t now_ns);
 /*
  * The call that was touched last by this thread has returned. Of use only to
  * calls that change what names mean (chdir, rename of a directory ...): until

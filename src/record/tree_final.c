@@ -59,7 +59,16 @@ static void write_final(struct tree *t, const struct noted *n, uint64_t *hash_le
 		o.target = tree_read_link(t, fd, &o.target_len);
 	if (o.special || S_ISCHR(o.st.stx_mode) || S_ISBLK(o.st.stx_mode))
 		rec.flags |= TREE_SPECIAL;
-	if (S_ISREG(o.st.stx_mode) && !o.special && o.st.stx_size <= *hash_left) {
+	if (!o.special && (S_ISREG(o.st.stx_mode) || S_ISDIR(o.st.stx_mode))) {
+		rec.xattrs = tree_read_xattrs(t, fd);
+		/* That there are none is known too, and can be verified. */
+		if (rec.xattrs.type == VALUE_NONE)
+			rec.xattrs = value_list(&t->item, 0);
+	}
+	/* What has not been changed need not be read again; and if it was not read then, not now. */
+	if (tree_is_unchanged(n, &o)) {
+		rec.hash = n->file->has_hash ? n->file->hash : NULL;
+	} else if (S_ISREG(o.st.stx_mode) && !o.special && o.st.stx_size <= *hash_left) {
 		if (tree_read_content(t, &o, *hash_left, false, &content)) {
 			*hash_left -= content.len_bytes;
 			rec.hash = content.hash;
@@ -220,6 +229,7 @@ int tree_finish(struct tree *t, uint64_t now_ns)
 	uint64_t hash_left = HASH_MAX_BYTES;
 
 	t->now_ns = now_ns;
+	tree_places_forget(t->places);
 	MAP_EACH (&t->paths, e) {
 		const struct noted *n = e->value;
 

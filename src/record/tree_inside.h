@@ -3,6 +3,7 @@
  * The inside of tree: what its files share.
  *
  *   tree.c        which paths a call names, and whether they were seen before
+ *   tree_place.c  where paths begin: root, working directory, descriptors
  *   tree_walk.c   goes along a path as the kernel would for the program
  *   tree_note.c   describes what is there, and writes it
  *   tree_final.c  the end: final state, mounts
@@ -43,10 +44,20 @@ enum noted_flag {
 	NOTED_MISSING = 4, /* was not there at the start */
 	NOTED_TOUCHED = 8, /* its final state is wanted */
 	NOTED_SPECIAL = 16, /* on a file system of the kernel's own making */
+	NOTED_DIR = 32, /* a directory that is known again by its identity */
+};
+
+/* A regular file as it was noted, to tell at the end whether it is the same still. */
+struct noted_file {
+	struct statx_timestamp mtime, ctime;
+	uint64_t ino, size_bytes;
+	bool has_hash, settled; /* settled: a change would show in its times */
+	uint8_t hash[16];
 };
 
 /* What is remembered of a path, for as long as the tree lives. */
 struct noted {
+	struct noted_file *file; /* NULL: none, or it was not noted whole */
 	uint8_t flags; /* enum noted_flag */
 	char path[];
 };
@@ -62,6 +73,7 @@ struct tree_device {
 	uint64_t dev;
 	bool special; /* of the kernel's own making: nothing there is copied */
 	bool shifty; /* a directory's time of birth is not its own for ever (overlayfs) */
+	bool timeless; /* stores through a mapping do not show in a file's times (tmpfs) */
 	const char *path; /* something on it, or NULL */
 };
 
@@ -79,7 +91,8 @@ struct tree {
 	struct arena item; /* of the record that is being made */
 	uint8_t *piece; /* BLOB_MAX_BYTES: what is read of a file */
 	uint8_t *row_uses; /* by row id: enum row_use */
-	struct tree_ids *ids;
+	struct tree_places *places;
+	bool no_openat2; /* the kernel lacks it, or it is forbidden */
 	uint64_t now_ns;
 	uint64_t nr_incomplete; /* what could not be noted for reasons of ours */
 	int r; /* the feed's first failure */
@@ -151,6 +164,12 @@ struct tree_record {
 
 void tree_write(struct tree *t, const struct tree_record *rec);
 
+/* The extended attributes of an open object; VALUE_NONE when there are none. */
+struct value tree_read_xattrs(struct tree *t, int fd);
+
+/* Is it what was noted, by all that can be told without reading it? */
+bool tree_is_unchanged(const struct noted *n, const struct tree_object *o);
+
 /*
  * Reads a regular file to its end: the hash of it all, and, with content, its
  * pieces as data. False when it cannot be read, or is longer than max_bytes.
@@ -165,13 +184,40 @@ struct tree_content {
 bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max_bytes, bool keep,
 		       struct tree_content *ret);
 
-/* Walking (tree_walk.c). */
+/* Where walks begin (tree_place.c). */
 
 enum walk_base {
 	WALK_FROM_ROOT,
 	WALK_FROM_CWD,
 	WALK_FROM_FD,
 };
+
+struct tree_identity {
+	uint64_t dev, ino, mount; /* mount 0: the kernel does not tell */
+};
+
+struct tree_place {
+	struct tree_identity identity;
+	struct tree_object o; /* as it was when it was opened */
+	struct tree_name name;
+	bool kept;
+	unsigned int nr_users;
+	uint64_t age;
+};
+
+struct tree_places *tree_places_new(void);
+void tree_places_free(struct tree_places *p);
+/* Nobody may have a place in use. */
+void tree_places_forget(struct tree_places *p);
+/* Only which thread has which: another may get its number, or an exec swap numbers. */
+void tree_places_forget_threads(struct tree_places *p);
+bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
+			 struct tree_identity *ret);
+/* NULL when no name leads there. To be dropped after use; until then its descriptor is open. */
+struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base base, int fd);
+void tree_place_drop(struct tree_place *p); /* NULL is fine */
+
+/* Walking (tree_walk.c). */
 
 struct walk_request {
 	pid_t tid;

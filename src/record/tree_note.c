@@ -9,6 +9,7 @@
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -84,6 +85,8 @@ static struct tree_device *device_of(struct tree *t, int fd, uint64_t dev)
 	if (fd >= 0 && !fstatfs(fd, &fs)) {
 		d.special = is_special_fs((unsigned long)fs.f_type);
 		d.shifty = (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
+		d.timeless = (unsigned long)fs.f_type == TMPFS_MAGIC ||
+			     (unsigned long)fs.f_type == RAMFS_MAGIC;
 	}
 	VEC_PUSH(&t->devices, d);
 	return &t->devices.items[t->devices.len - 1];
@@ -100,7 +103,7 @@ bool tree_ask(struct tree *t, int fd, struct tree_object *ret)
 
 	*ret = (struct tree_object){ .fd = fd };
 	if (statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-		  STATX_BASIC_STATS | STATX_BTIME, &ret->st))
+		  STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &ret->st))
 		return false;
 	device = device_of(t, fd, dev_of(&ret->st));
 	ret->special = device->special;
@@ -135,6 +138,7 @@ struct noted *tree_get(struct tree *t, const struct tree_name *name)
 	if (!n) {
 		n = arena_alloc(&t->names, sizeof(*n) + name->len + 1);
 		n->flags = 0;
+		n->file = NULL;
 		memcpy(n->path, name->text, name->len);
 		n->path[name->len] = 0;
 		*slot = n;
@@ -169,8 +173,10 @@ void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n)
 {
 	struct identity id = identity_of(st);
 
-	if (st->stx_mask & STATX_BTIME)
-		*map_slot(&t->dirs, &id, sizeof(id)) = n;
+	if (!(st->stx_mask & STATX_BTIME))
+		return;
+	*map_slot(&t->dirs, &id, sizeof(id)) = n;
+	n->flags |= NOTED_DIR;
 }
 
 void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n)
@@ -273,8 +279,8 @@ static bool put_xattr(struct tree *t, const char *path, const char *name, struct
 	return true;
 }
 
-/* By way of /proc, because a descriptor of O_PATH cannot be asked. VALUE_NONE when there are none. */
-static struct value read_xattrs(struct tree *t, int fd)
+/* By way of /proc, because a descriptor of O_PATH cannot be asked. */
+struct value tree_read_xattrs(struct tree *t, int fd)
 {
 	char path[64], list[4096], *names = list;
 	struct value v = { .type = VALUE_NONE };
@@ -336,12 +342,15 @@ static void put_content(struct tree *t, struct tree_content *c, const struct blo
 	c->content = (struct value){ .type = VALUE_DATA, .data = d };
 }
 
+static bool same_time(const struct statx_timestamp *a, const struct statx_timestamp *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
 static bool has_changed(const struct statx *a, const struct statx *b)
 {
-	return a->stx_size != b->stx_size || a->stx_mtime.tv_sec != b->stx_mtime.tv_sec ||
-	       a->stx_mtime.tv_nsec != b->stx_mtime.tv_nsec ||
-	       a->stx_ctime.tv_sec != b->stx_ctime.tv_sec ||
-	       a->stx_ctime.tv_nsec != b->stx_ctime.tv_nsec;
+	return a->stx_size != b->stx_size || !same_time(&a->stx_mtime, &b->stx_mtime) ||
+	       !same_time(&a->stx_ctime, &b->stx_ctime);
 }
 
 /* As long as it was when it was asked: a file that grows all the time has an end too. */
@@ -426,6 +435,48 @@ static void add_content(struct tree *t, const struct tree_object *o, struct tree
 	rec->flags |= TREE_CONTENT_KEPT | (room->changed ? TREE_CHANGED : 0);
 }
 
+/* Times are taken from a clock that ticks every few ms: a change sooner than this may not show. */
+#define SETTLED_S 2
+
+static bool is_settled(struct tree *t, const struct statx *st)
+{
+	struct timespec now;
+
+	/* What a server's clock says is compared with ours: only long ago is long ago. */
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return !device_of(t, -1, dev_of(st))->timeless &&
+	       st->stx_ctime.tv_sec + SETTLED_S < now.tv_sec &&
+	       st->stx_mtime.tv_sec + SETTLED_S < now.tv_sec;
+}
+
+static void remember_file(struct tree *t, const struct tree_object *o,
+			  const struct tree_record *rec)
+{
+	struct noted *n = tree_find(t, o->name);
+	struct noted_file *f;
+
+	if (!n || !S_ISREG(o->st.stx_mode) || o->special)
+		return;
+	f = n->file = arena_alloc(&t->names, sizeof(*f));
+	*f = (struct noted_file){ .mtime = o->st.stx_mtime,
+				  .ctime = o->st.stx_ctime,
+				  .ino = o->st.stx_ino,
+				  .size_bytes = o->st.stx_size,
+				  .has_hash = rec->hash,
+				  .settled =
+					  is_settled(t, &o->st) && !(rec->flags & TREE_CHANGED) };
+	if (rec->hash)
+		memcpy(f->hash, rec->hash, sizeof(f->hash));
+}
+
+bool tree_is_unchanged(const struct noted *n, const struct tree_object *o)
+{
+	const struct noted_file *f = n->file;
+
+	return f && f->settled && f->ino == o->st.stx_ino && f->size_bytes == o->st.stx_size &&
+	       same_time(&f->mtime, &o->st.stx_mtime) && same_time(&f->ctime, &o->st.stx_ctime);
+}
+
 void tree_note(struct tree *t, const struct tree_object *o, bool with_content)
 {
 	struct tree_record rec = {
@@ -437,9 +488,10 @@ void tree_note(struct tree *t, const struct tree_object *o, bool with_content)
 	if (o->special || device) {
 		rec.flags |= TREE_SPECIAL;
 	} else {
-		rec.xattrs = read_xattrs(t, o->fd);
+		rec.xattrs = tree_read_xattrs(t, o->fd);
 		if (with_content && wants_content(t, o))
 			add_content(t, o, &content, &rec);
+		remember_file(t, o, &rec);
 	}
 	tree_write(t, &rec);
 }
@@ -454,6 +506,7 @@ void tree_note_content(struct tree *t, const struct tree_object *o)
 	if (!wants_content(t, o))
 		return;
 	add_content(t, o, &content, &rec);
+	remember_file(t, o, &rec);
 	tree_write(t, &rec);
 }
 

@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -19,12 +21,11 @@
 struct walk {
 	struct tree *t;
 	pid_t tid;
-	int root_fd;
-	struct statx root; /* what it is */
-	struct tree_name root_name;
+	struct tree_place *root, *base; /* base: NULL when the path is absolute */
 
 	/* Where we are: always a directory. */
 	struct tree_object cur;
+	bool borrowed; /* its descriptor is a place's */
 	struct tree_name now, first; /* its name now, and at the start */
 	bool made; /* by the program: was not there at the start */
 
@@ -69,31 +70,6 @@ void name_drop_last(struct tree_name *n)
 	n->text[n->len] = 0;
 }
 
-/* A link of /proc/TID as text; false when it leads to no name. */
-static bool read_proc_link(pid_t tid, const char *what, struct tree_name *ret)
-{
-	char path[64], text[TREE_PATH_MAX];
-	ssize_t n;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", tid, what);
-	n = readlink(path, text, sizeof(text));
-	if (n <= 0 || text[0] != '/')
-		return false;
-	/* No name leads there any more. */
-	if (n > 10 && !memcmp(text + n - 10, " (deleted)", 10))
-		return false;
-	name_set(ret, text, (size_t)n);
-	return !ret->cut;
-}
-
-static int open_proc_link(pid_t tid, const char *what)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", tid, what);
-	return open(path, O_PATH | O_CLOEXEC);
-}
-
 static bool same_object(const struct statx *a, const struct statx *b)
 {
 	return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
@@ -102,13 +78,20 @@ static bool same_object(const struct statx *a, const struct statx *b)
 
 /* Where we are. */
 
-static void stand_in(struct walk *w, const struct tree_object *dir)
+static void leave(struct walk *w)
 {
-	if (w->cur.fd >= 0 && w->cur.fd != dir->fd)
+	if (w->cur.fd >= 0 && !w->borrowed)
 		(void)close(w->cur.fd); /* O_PATH: nothing to fail */
+	w->cur.fd = -1;
+}
+
+static void stand_in(struct walk *w, const struct tree_object *dir, bool borrowed)
+{
+	leave(w);
 	w->cur = *dir;
 	w->cur.name = NULL;
 	w->cur.target = NULL;
+	w->borrowed = borrowed;
 }
 
 /* The name at the start of a directory that was not reached from its parent. */
@@ -163,34 +146,23 @@ static void note_child(struct walk *w, struct tree_object *o, struct tree_name *
 	}
 }
 
-static void note_root(struct walk *w)
+static void stand_in_root(struct walk *w)
 {
-	struct tree_name first = w->root_name;
+	struct tree_name first = w->root->name;
+	struct noted *n = tree_get(w->t, &first);
+	struct tree_object o = w->root->o, now;
 	bool made;
 
+	/* What is noted is how it is now. */
+	if (!(n->flags & NOTED_INITIAL) && tree_ask(w->t, o.fd, &now))
+		o = now;
+	n->flags |= NOTED_TOUCHED;
+	stand_in(w, &o, true);
 	w->made = false;
-	tree_get(w->t, &w->root_name)->flags |= NOTED_TOUCHED;
 	note_child(w, &w->cur, &first, &made);
-	w->now = w->root_name;
+	w->now = w->root->name;
 	w->first = first;
 	w->made = made;
-}
-
-static bool stand_in_root(struct walk *w)
-{
-	struct tree_object o;
-	int fd = fcntl(w->root_fd, F_DUPFD_CLOEXEC, 0);
-
-	if (fd < 0 || !tree_ask(w->t, fd, &o)) {
-		w->t->nr_incomplete++;
-		if (fd >= 0)
-			(void)close(fd); /* O_PATH: nothing to fail */
-		return false;
-	}
-	stand_in(w, &o);
-	w->root = o.st;
-	note_root(w);
-	return true;
 }
 
 static void go_up(struct walk *w)
@@ -198,7 +170,7 @@ static void go_up(struct walk *w)
 	struct tree_object o;
 	int fd;
 
-	if (same_object(&w->cur.st, &w->root) || w->now.len <= 1)
+	if (same_object(&w->cur.st, &w->root->o.st) || w->now.len <= 1)
 		return;
 	fd = openat(w->cur.fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
@@ -207,7 +179,7 @@ static void go_up(struct walk *w)
 		(void)close(fd); /* O_PATH: nothing to fail */
 		return;
 	}
-	stand_in(w, &o);
+	stand_in(w, &o, false);
 	name_drop_last(&w->now);
 	find_first_name(w);
 }
@@ -275,7 +247,9 @@ static bool follow_link(struct walk *w, const struct tree_object *o)
 	/* A slash at the very end would ask for a directory. */
 	w->len = o->target_len + (rest ? 1 + rest : 0);
 	w->at = 0;
-	return o->target[0] != '/' || stand_in_root(w);
+	if (o->target[0] == '/')
+		stand_in_root(w);
+	return true;
 }
 
 static void touch_absent(struct walk *w, const struct tree_name *first, int why)
@@ -334,7 +308,7 @@ static bool step(struct walk *w, const char *name, size_t len, bool last)
 	note_child(w, &o, &first, &made);
 	w->end_type = o.st.stx_mode & S_IFMT;
 	if (S_ISDIR(o.st.stx_mode)) {
-		stand_in(w, &o);
+		stand_in(w, &o, false);
 		w->now = now;
 		w->first = first;
 		w->made = made;
@@ -365,6 +339,73 @@ static int next_component(struct walk *w, char name[static NAME_MAX + 1], bool *
 	return (int)len;
 }
 
+/*
+ * How far the rest of the path leads through directories that were noted under
+ * the names that it uses: the name of the last of them, and where the path goes
+ * on. Returns how many there are.
+ */
+static unsigned int known_part(struct walk *w, struct tree_name *ret, size_t *ret_at)
+{
+	size_t at = w->at;
+	unsigned int nr = 0;
+	char name[NAME_MAX + 1];
+	const struct noted *n;
+	bool last;
+	int len;
+
+	*ret = w->now;
+	while ((len = next_component(w, name, &last)) > 0) {
+		if (strcmp(name, ".") != 0) {
+			size_t before = ret->len;
+
+			name_add(ret, name, (size_t)len);
+			n = strcmp(name, "..") != 0 && !ret->cut ? tree_find(w->t, ret) : NULL;
+			if (!n || !(n->flags & NOTED_DIR) || !(n->flags & NOTED_TOUCHED)) {
+				ret->len = before;
+				ret->text[before] = 0;
+				break;
+			}
+			nr++;
+		}
+		*ret_at = w->at;
+	}
+	w->at = at;
+	return nr;
+}
+
+/*
+ * Goes through known directories at once instead of one by one. It is no guess:
+ * the kernel meets no symlink, and the directory at the end is the one that was
+ * noted under this name.
+ */
+static void jump(struct walk *w)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS };
+	struct tree_name name;
+	struct tree_object o;
+	size_t at = 0;
+	int fd;
+
+	if (w->made || w->cur.special || w->t->no_openat2 || w->now.len != w->first.len ||
+	    memcmp(w->now.text, w->first.text, w->now.len) != 0 || known_part(w, &name, &at) < 2)
+		return;
+	fd = (int)syscall(SYS_openat2, w->cur.fd, name.text + w->now.len + (w->now.len > 1), &how,
+			  sizeof(how));
+	if (fd < 0) {
+		w->t->no_openat2 = errno == ENOSYS || errno == EPERM;
+		return;
+	}
+	if (!tree_ask(w->t, fd, &o) || tree_find_dir(w->t, &o.st) != tree_find(w->t, &name)) {
+		(void)close(fd); /* O_PATH: nothing to fail */
+		return;
+	}
+	stand_in(w, &o, false);
+	w->now = w->first = name;
+	w->at = at;
+	w->end_type = S_IFDIR;
+}
+
 static void run(struct walk *w)
 {
 	char name[NAME_MAX + 1];
@@ -372,6 +413,9 @@ static void run(struct walk *w)
 	int len;
 
 	while (go_on && !w->t->r) {
+		/* At the start, and behind a symlink. */
+		if (!w->at)
+			jump(w);
 		len = next_component(w, name, &last);
 		if (len <= 0)
 			break;
@@ -390,87 +434,70 @@ static void run(struct walk *w)
 /* Beginnings. */
 
 /* The name of a base without that of the program's root; NULL when it lies outside. */
-static const char *inside_root(const struct walk *w, const struct tree_name *base)
+static const char *inside_root(const struct walk *w)
 {
-	size_t len = w->root_name.len;
+	const struct tree_name *root = &w->root->name, *base = &w->base->name;
 
-	if (len == 1)
+	if (root->len == 1)
 		return base->text;
-	if (!strncmp(base->text, w->root_name.text, len) &&
-	    (base->text[len] == '/' || !base->text[len]))
-		return base->text + len;
+	if (!strncmp(base->text, root->text, root->len) &&
+	    (base->text[root->len] == '/' || !base->text[root->len]))
+		return base->text + root->len;
 	return NULL;
 }
 
 /* Stands in the working directory or the directory of a descriptor; false when there is none. */
-static bool stand_in_base(struct walk *w, const struct walk_request *q)
+static bool stand_in_base(struct walk *w)
 {
-	char what[32] = "cwd";
-	struct tree_object o;
-	const char *path;
-	struct noted *n;
-	int fd;
+	const struct tree_object *o = &w->base->o;
+	const struct noted *n = tree_find(w->t, &w->base->name);
+	const char *path = inside_root(w);
 
-	if (q->base == WALK_FROM_FD)
-		(void)snprintf(what, sizeof(what), "fd/%d", q->fd);
-	if (!read_proc_link(w->tid, what, &w->now))
-		return false;
-	fd = open_proc_link(w->tid, what);
-	if (fd < 0)
-		return false;
-	if (!tree_ask(w->t, fd, &o) || !o.st.stx_nlink) {
-		(void)close(fd); /* O_PATH: nothing to fail */
-		return false;
-	}
-	n = tree_find(w->t, &w->now);
-	path = inside_root(w, &w->now);
 	/* All that leads to it counts as touched too. */
-	if (path && !(n && n->flags & NOTED_TOUCHED))
-		w->end_type = tree_walk(w->t, &(struct walk_request){
-						      .tid = w->tid,
-						      .base = WALK_FROM_ROOT,
-						      .path = path,
-						      .path_len = strlen(path),
-					      });
-	w->end_type = o.st.stx_mode & S_IFMT;
-	if (!S_ISDIR(o.st.stx_mode)) {
-		(void)close(fd); /* O_PATH: nothing to fail */
+	if (path && !(n && n->flags & NOTED_TOUCHED && !w->content))
+		(void)tree_walk(w->t, &(struct walk_request){
+					      .tid = w->tid,
+					      .base = WALK_FROM_ROOT,
+					      .path = path,
+					      .path_len = strlen(path),
+					      .content = w->content && !S_ISDIR(o->st.stx_mode),
+				      });
+	w->end_type = o->st.stx_mode & S_IFMT;
+	if (!S_ISDIR(o->st.stx_mode))
 		return false;
-	}
-	stand_in(w, &o);
+	stand_in(w, o, true);
+	w->now = w->base->name;
 	find_first_name(w);
 	return true;
 }
 
 static bool begin(struct walk *w, struct tree *t, const struct walk_request *q)
 {
-	struct tree_object o;
-
 	w->t = t;
 	w->tid = q->tid;
 	w->cur.fd = -1;
-	w->root_fd = open_proc_link(q->tid, "root");
+	w->base = NULL;
 	w->at = w->nr_links = w->end_type = 0;
 	w->len = q->path_len;
 	w->follow = q->follow;
 	w->content = q->content;
-	if (w->root_fd < 0 || q->path_len >= sizeof(w->rest))
+	w->root = tree_place_take(t, q->tid, WALK_FROM_ROOT, -1);
+	if (!w->root || q->path_len >= sizeof(w->rest))
 		return false;
 	memcpy(w->rest, q->path, q->path_len);
-	if (!read_proc_link(q->tid, "root", &w->root_name) || !tree_ask(t, w->root_fd, &o))
-		return false;
-	w->root = o.st;
-	if (q->base == WALK_FROM_ROOT)
-		return stand_in_root(w);
-	return stand_in_base(w, q);
+	if (q->base == WALK_FROM_ROOT) {
+		stand_in_root(w);
+		return true;
+	}
+	w->base = tree_place_take(t, q->tid, q->base, q->fd);
+	return w->base && w->base->o.st.stx_nlink && stand_in_base(w);
 }
 
 static void end(struct walk *w)
 {
-	if (w->cur.fd >= 0)
-		(void)close(w->cur.fd); /* O_PATH: nothing to fail */
-	if (w->root_fd >= 0)
-		(void)close(w->root_fd); /* likewise */
+	leave(w);
+	tree_place_drop(w->base);
+	tree_place_drop(w->root);
 	arena_reset(&w->t->item);
 }
 

@@ -44,11 +44,11 @@ struct block_header {
 	uint8_t version; /* of this type's payload */
 	uint16_t flags;
 	uint32_t stored_bytes, plain_bytes;
-	uint64_t number; /* EVENTS: the stream; BLOBS: the block's own number */
+	uint64_t number; /* EVENTS: the stream; ACTIONS: the lane; BLOBS: the block's own number */
 	uint64_t checksum; /* of the stored payload */
 };
 
-/* The first bytes of the payload of an EVENTS block. */
+/* The first bytes of the payload of an EVENTS block, and of an ACTIONS block. */
 #define EVENTS_PREFIX_BYTES 56
 
 struct events_prefix {
@@ -90,7 +90,7 @@ struct block_entry {
 	uint32_t stored_bytes;
 	uint64_t offset;
 	uint64_t number;
-	uint32_t pid, tid; /* these and below: of EVENTS */
+	uint32_t pid, tid; /* these and below: of EVENTS and ACTIONS */
 	uint32_t nr_events;
 	uint64_t first_index;
 	uint64_t first_ns, last_ns;

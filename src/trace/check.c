@@ -25,6 +25,7 @@ struct checker {
 	uint64_t *known; /* marks of blobs, open addressing, 0: empty */
 	size_t nr_known, known_mask;
 	uint64_t pass_from, pass_to; /* numbers of the blob blocks of this pass */
+	bool data_elsewhere; /* of a plan: references lead into another file */
 };
 
 bool check_intact(const struct check_result *c)
@@ -148,7 +149,8 @@ static void check_data(struct checker *k, uint64_t offset, const struct data *d)
 		uint64_t left = d->kept_bytes - i * BLOB_MAX_BYTES;
 		uint64_t number = d->refs[i].blob >> BLOB_OFFSET_BITS;
 
-		if (!d->refs[i].blob || number < k->pass_from || number >= k->pass_to)
+		if (!d->refs[i].blob || k->data_elsewhere || number < k->pass_from ||
+		    number >= k->pass_to)
 			continue;
 		if (is_known(k, mark_of(d->refs[i].hash, d->refs[i].blob,
 					left < BLOB_MAX_BYTES ? left : BLOB_MAX_BYTES)))
@@ -363,6 +365,21 @@ out:
 	trace_close(indexed);
 }
 
+/* Only a plan may keep its data elsewhere (doc/plan-format.md). */
+static bool has_data_elsewhere(struct trace *t)
+{
+	size_t i, damages = t->damages.len;
+	struct buf value = { 0 };
+	bool found = false;
+
+	for (i = 0; i < t->blocks.len && !found; i++)
+		found = t->blocks.items[i].type == BLOCK_ACTIONS;
+	found = found && trace_meta(t, "data_file", &value);
+	t->damages.len = damages; /* those of the records are counted when they are checked */
+	buf_release(&value);
+	return found;
+}
+
 static void count_blocks(struct checker *k)
 {
 	size_t i;
@@ -388,6 +405,7 @@ int trace_check(const char *path, struct progress *progress, struct check_result
 	progress_set_total(progress, trace_nr_events(k.t));
 	count_damages(&k, 0);
 	count_blocks(&k);
+	k.data_elsewhere = has_data_elsewhere(k.t);
 	if (!k.t->blocks.len) {
 		/* Nothing of ours in it: the words of an ordinary reader fit best. */
 		trace_close(k.t);

@@ -74,6 +74,15 @@ static int copy_values(struct copier *c, struct value *values, uint32_t nr)
 	return r;
 }
 
+int trace_copy_values(struct trace *from, struct trace_feed *to, struct value *values, uint32_t nr,
+		      struct arena *a, struct err *err)
+{
+	struct copier c = { .from = from, .to = to, .arena = a, .err = err };
+	int r = copy_values(&c, values, nr);
+
+	return r < 0 ? r : c.missing;
+}
+
 static bool row_is_known(const struct row *row)
 {
 	return row_by_id(row->id) == row;

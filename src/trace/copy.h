@@ -14,6 +14,14 @@
 #include "trace/writer.h"
 
 /*
+ * Moves the data of values, nested ones too, in place: references then lead into
+ * the store of `to`. New parts are put into the arena. 0; 1 when some of it is
+ * gone from the source, its hash was kept; -errno.
+ */
+MUST_CHECK int trace_copy_values(struct trace *from, struct trace_feed *to, struct value *values,
+				 uint32_t nr, struct arena *a, struct err *err);
+
+/*
  * Both change the values in place: references then lead into the new store. New
  * parts are put into the arena, which must live until the call returns only.
  *

@@ -58,8 +58,7 @@ static void put_head(const struct event *ev, uint64_t seq, const struct event_st
 	out->len = (size_t)(p - out->data);
 }
 
-/* The length in front of what was just appended at `start`, for which one byte was left. */
-static void close_body(struct buf *out, size_t start)
+void event_close_body(struct buf *out, size_t start)
 {
 	size_t len = out->len - start - 1;
 	uint8_t head[VARINT_MAX];
@@ -92,7 +91,7 @@ int event_put(const struct schema *s, const struct event *ev, uint64_t seq,
 		out->len = start;
 		return r;
 	}
-	close_body(out, start);
+	event_close_body(out, start);
 	*state = (struct event_state){ .exit_ns = ev->exit_ns,
 				       .seq = seq,
 				       .cpu_ns = ev->cpu_ns,
@@ -189,7 +188,7 @@ int item_put(const struct schema *s, const struct item *item, struct blob_sink *
 		out->len = start;
 		return r;
 	}
-	close_body(out, start);
+	event_close_body(out, start);
 	return 0;
 }
 

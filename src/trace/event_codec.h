@@ -18,6 +18,12 @@ struct event_state {
 	uint32_t ppid, pgid;
 };
 
+/*
+ * Puts the length in front of a body that was just appended at `start`, for which
+ * one byte was left there.
+ */
+void event_close_body(struct buf *out, size_t start);
+
 /* Appends, under the given number; on failure out is as it was. */
 MUST_CHECK int event_put(const struct schema *s, const struct event *ev, uint64_t seq,
 			 struct event_state *state, struct blob_sink *sink, struct buf *out);

@@ -52,20 +52,6 @@ MUST_CHECK int trace_find_blocks(struct trace *t, struct err *err);
 /* Groups the blocks by stream. */
 MUST_CHECK int trace_build_streams(struct trace *t, struct err *err);
 
-/*
- * Reads the header and payload of the block at an offset, checked and unpacked.
- * The payload is in one of the two buffers. Words in err name the offset.
- */
-struct block_read {
-	struct block_header header;
-	struct buf *stored, *plain;
-	const uint8_t *payload;
-	size_t len;
-};
-
-MUST_CHECK int trace_read_block(struct trace *t, uint64_t offset, struct block_read *b,
-				struct err *err);
-
 /* How many events of a stream stood in blocks that are not there any more. */
 uint64_t trace_stream_gap(const struct trace *t, const struct trace_stream_info *s);
 

@@ -204,7 +204,7 @@ static struct block_entry entry_of(const struct block_read *b, uint64_t offset)
 				 .number = b->header.number };
 	struct events_prefix p;
 
-	if (e.type != BLOCK_EVENTS)
+	if (e.type != BLOCK_EVENTS && e.type != BLOCK_ACTIONS)
 		return e;
 	if (!events_prefix_get(b->payload, b->len, &p)) {
 		e.last_ns = UINT64_MAX; /* whoever asks for any time must come upon it */

@@ -289,6 +289,11 @@ const struct footer *trace_footer(const struct trace *t)
 	return t->closed ? &t->footer : NULL;
 }
 
+const struct schema *trace_schema(const struct trace *t)
+{
+	return t->schema;
+}
+
 const struct trace_damage *trace_damages(const struct trace *t, size_t *ret_nr)
 {
 	*ret_nr = t->damages.len;

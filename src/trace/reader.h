@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "base/progress.h"
 #include "model/event.h"
+#include "model/schema.h"
 #include "trace/block.h"
 
 struct trace;
@@ -107,6 +108,23 @@ MUST_CHECK int trace_items_next(struct trace_items *it, struct item **ret, struc
  */
 MUST_CHECK int trace_load_piece(struct trace *t, const struct data *d, uint64_t piece,
 				const uint8_t **ret, size_t *ret_len, struct err *err);
+
+/*
+ * Reads the header and payload of the block at an offset, checked and unpacked:
+ * for types that are interpreted elsewhere. The payload is in one of the two
+ * buffers. Words in err name file and offset.
+ */
+struct block_read {
+	struct block_header header;
+	struct buf *stored, *plain;
+	const uint8_t *payload;
+	size_t len;
+};
+
+MUST_CHECK int trace_read_block(struct trace *t, uint64_t offset, struct block_read *b,
+				struct err *err);
+/* How the values in the file are stored. */
+const struct schema *trace_schema(const struct trace *t);
 
 /* The value of a metadata key in buf; NULL when there is none, or when trace_tail() will say why. */
 const char *trace_meta(struct trace *t, const char *key, struct buf *buf);

@@ -32,6 +32,8 @@
 #define SECTION_BYTES ((size_t)256 << 10)
 #define DEDUP_ENTRIES_DEFAULT ((size_t)1 << 17)
 #define DEDUP_WAYS 4
+/* With less room than this left nothing more is taken in. */
+#define ROOM_MIN_BYTES ((uint64_t)8 << 10)
 
 enum section {
 	SECTION_META,
@@ -70,16 +72,21 @@ struct trace_feed {
 	size_t known_mask; /* number of sets - 1 */
 	uint64_t age;
 	bool seal_due; /* a batch of data is full: the events that it is of shall follow it */
+	bool at_end; /* what is being taken in may use the room set aside for the end */
 };
 
 struct trace_writer {
 	struct sink *sink;
 	struct schema *schema;
 	size_t dedup_entries;
+	bool no_blobs;
 	pthread_mutex_t lock; /* guards the list of feeds */
 	struct trace_feed *feeds;
 	/* Plain counters: nothing is ordered by them. */
 	_Atomic uint64_t next_seq, next_stream, next_blob_block, nr_losses;
+	/* Reserved room has run out: why, and what had to be refused since. */
+	atomic_int full;
+	_Atomic uint64_t nr_refused, refused_from_ns, refused_to_ns;
 };
 
 static struct batch_block *add_block(struct batch *b, uint8_t type, uint64_t number)
@@ -110,12 +117,11 @@ static void submit_batch(struct trace_feed *f)
 }
 
 /* Copies a payload into the feed's batch as one block. */
-static struct batch_block *emit_block(struct trace_feed *f, uint8_t type, uint64_t number,
+static struct batch_block *copy_block(struct trace_feed *f, uint8_t type, uint64_t number,
 				      const struct buf *payload)
 {
 	struct batch_block *bb;
 
-	submit_blobs(f);
 	if (f->batch && (f->batch->len_bytes + payload->len > BATCH_BYTES ||
 			 f->batch->nr_blocks == BATCH_BLOCKS_MAX))
 		submit_batch(f);
@@ -126,6 +132,84 @@ static struct batch_block *emit_block(struct trace_feed *f, uint8_t type, uint64
 	memcpy(f->batch->bytes + f->batch->len_bytes, payload->data, payload->len);
 	f->batch->len_bytes += payload->len;
 	return bb;
+}
+
+/* The same for a block that may refer to what the blob batch holds. */
+static struct batch_block *emit_block(struct trace_feed *f, uint8_t type, uint64_t number,
+				      const struct buf *payload)
+{
+	submit_blobs(f);
+	return copy_block(f, type, number, payload);
+}
+
+int trace_feed_block(struct trace_feed *f, const struct block_entry *entry,
+		     const struct buf *payload)
+{
+	int r = sink_error(f->writer->sink);
+
+	if (!r && payload->len > BLOCK_PLAIN_MAX)
+		r = -E2BIG;
+	if (!r)
+		copy_block(f, entry->type, entry->number, payload)->entry = *entry;
+	return r;
+}
+
+/* Room. */
+
+static int seal_all(struct trace_feed *f);
+
+/* 0, or the failure that ended the taking. Cheap. */
+static int feed_error(const struct trace_feed *f)
+{
+	int r = sink_error(f->writer->sink);
+
+	return r ? r : atomic_load_explicit(&f->writer->full, memory_order_relaxed);
+}
+
+/*
+ * Sees to it that there is some room, before something is taken in: at a point
+ * where nothing is half done, so that what the feed holds can be written, which
+ * takes less room once it is packed.
+ */
+static int make_room(struct trace_feed *f, uint64_t bytes)
+{
+	struct sink *k = f->writer->sink;
+	int r = feed_error(f);
+
+	bytes += ROOM_MIN_BYTES;
+	if (r || sink_has_room(k, bytes))
+		return r;
+	r = sink_extend(k, bytes);
+	if (!r)
+		return 0;
+	(void)!seal_all(f); /* a failure is seen below */
+	(void)!sink_wait_idle(k, NULL); /* likewise */
+	if (sink_error(k))
+		return sink_error(k);
+	if (sink_has_room(k, bytes))
+		return 0;
+	atomic_store_explicit(&f->writer->full, r, memory_order_relaxed);
+	return r;
+}
+
+/* Claims room for what is about to be kept. */
+static int claim(struct trace_feed *f, uint64_t bytes)
+{
+	struct sink *k = f->writer->sink;
+	int r;
+
+	if (sink_claim(k, bytes))
+		return 0;
+	r = sink_extend(k, bytes);
+	if (!r && sink_claim(k, bytes))
+		return 0;
+	if (f->at_end && sink_claim_end(k, bytes))
+		return 0;
+	/* Another feed may have been faster. */
+	r = r ? r : -ENOSPC;
+	if (!sink_error(k))
+		atomic_store_explicit(&f->writer->full, r, memory_order_relaxed);
+	return r;
 }
 
 /* Blobs. */
@@ -160,6 +244,13 @@ static void remember(struct trace_feed *f, const struct blob_ref *ref)
 	*oldest = (struct known_blob){ .hash = ref->hash, .blob = ref->blob, .age = ++f->age };
 }
 
+static bool blob_fits(const struct trace_feed *f, size_t len)
+{
+	const struct batch *b = f->blob_batch;
+
+	return b && b->len_bytes + BLOB_PREFIX_BYTES + len <= BATCH_BYTES;
+}
+
 static uint64_t store_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
 			   struct hash128 hash)
 {
@@ -167,7 +258,7 @@ static uint64_t store_blob(struct trace_feed *f, const uint8_t *bytes, size_t le
 	uint64_t number, at;
 	uint8_t *p;
 
-	if (b && b->len_bytes + BLOB_PREFIX_BYTES + len > BATCH_BYTES) {
+	if (b && !blob_fits(f, len)) {
 		submit_blobs(f);
 		f->seal_due = true;
 		b = NULL;
@@ -193,6 +284,7 @@ static int put_blob(struct blob_sink *sink, const uint8_t *bytes, size_t len, st
 {
 	struct trace_feed *f = (struct trace_feed *)sink;
 	struct known_blob *known;
+	int r;
 
 	if (len > BLOB_MAX_BYTES)
 		return -E2BIG;
@@ -203,6 +295,10 @@ static int put_blob(struct blob_sink *sink, const uint8_t *bytes, size_t len, st
 		ret->blob = known->blob;
 		return 0;
 	}
+	/* A block of its own at worst. */
+	r = claim(f, BLOB_PREFIX_BYTES + len + (blob_fits(f, len) ? 0 : BLOCK_COST_BYTES));
+	if (r)
+		return r;
 	ret->blob = store_blob(f, bytes, len, ret->hash);
 	remember(f, ret);
 	return 0;
@@ -210,9 +306,15 @@ static int put_blob(struct blob_sink *sink, const uint8_t *bytes, size_t len, st
 
 int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len, struct blob_ref *ret)
 {
-	int r = sink_error(f->writer->sink);
+	int r = make_room(f, len);
 
 	return r ? r : put_blob(&f->blobs, bytes, len, ret);
+}
+
+/* Where the data of events and records goes; NULL: nowhere else. */
+static struct blob_sink *blob_sink(struct trace_feed *f)
+{
+	return f->writer->no_blobs ? NULL : &f->blobs;
 }
 
 /* Streams. */
@@ -320,14 +422,31 @@ static int refuse_event(struct trace_feed *f, const struct trace_stream *s, cons
 	return r ? r : why;
 }
 
+/* Counts what is refused because there is no room; closing says so in the ledger. */
+static int refuse_for_room(struct trace_feed *f, const struct event *ev, int why)
+{
+	struct trace_writer *w = f->writer;
+	uint64_t none = 0;
+
+	if (sink_error(w->sink))
+		return why;
+	atomic_fetch_add_explicit(&w->nr_refused, 1, memory_order_relaxed);
+	(void)atomic_compare_exchange_strong(&w->refused_from_ns, &none, ev->enter_ns);
+	atomic_store_explicit(&w->refused_to_ns, ev->exit_ns, memory_order_relaxed);
+	return why;
+}
+
 int trace_feed_event(struct trace_feed *f, struct trace_stream *s, const struct event *ev)
 {
 	struct events_prefix *prefix = &s->prefix;
+	struct event_state before;
 	uint64_t seq = ev->seq;
-	int r = sink_error(f->writer->sink);
+	int r = make_room(f, 0);
+	size_t start;
 
 	if (UNLIKELY(r))
-		return r;
+		return refuse_for_room(f, ev, r);
+	start = prefix->nr_events ? s->bytes.len : 0;
 	if (!seq)
 		seq = 1 + atomic_fetch_add_explicit(&f->writer->next_seq, 1, memory_order_relaxed);
 	if (!prefix->nr_events) {
@@ -338,9 +457,17 @@ int trace_feed_event(struct trace_feed *f, struct trace_stream *s, const struct 
 		s->state =
 			(struct event_state){ .exit_ns = prefix->base_ns, .seq = prefix->base_seq };
 	}
-	r = event_put(f->writer->schema, ev, seq, &s->state, &f->blobs, &s->bytes);
+	before = s->state;
+	r = event_put(f->writer->schema, ev, seq, &s->state, blob_sink(f), &s->bytes);
 	if (UNLIKELY(r))
-		return r == -E2BIG || r == -EOPNOTSUPP ? refuse_event(f, s, ev, r) : r;
+		return r == -E2BIG || r == -EOPNOTSUPP ? refuse_event(f, s, ev, r)
+						       : refuse_for_room(f, ev, r);
+	r = claim(f, s->bytes.len - start + (start ? 0 : BLOCK_COST_BYTES));
+	if (UNLIKELY(r)) {
+		s->bytes.len = start;
+		s->state = before;
+		return refuse_for_room(f, ev, r);
+	}
 	prefix->nr_events++;
 	if (ev->enter_ns < prefix->first_ns)
 		prefix->first_ns = ev->enter_ns;
@@ -378,16 +505,33 @@ static int section_of(const struct row *row)
 	return -EINVAL;
 }
 
+static int put_item(struct trace_feed *f, enum section section, const struct item *item)
+{
+	struct buf *b = &f->sections[section];
+	size_t start = b->len;
+	int r = item_put(f->writer->schema, item, blob_sink(f), b);
+
+	if (!r)
+		r = claim(f, b->len - start + (start ? 0 : BLOCK_COST_BYTES));
+	if (r)
+		b->len = start;
+	return r;
+}
+
 int trace_feed_item(struct trace_feed *f, const struct item *item)
 {
 	int section = section_of(item->row);
-	int r = sink_error(f->writer->sink);
+	bool of_end = section == SECTION_META || section == SECTION_LEDGER;
+	int r = make_room(f, 0);
 
-	if (r)
+	/* What tells of the end has its own room. */
+	if (r && (sink_error(f->writer->sink) || !of_end))
 		return r;
 	if (section < 0)
 		return section;
-	r = item_put(f->writer->schema, item, &f->blobs, &f->sections[section]);
+	f->at_end = of_end;
+	r = put_item(f, (enum section)section, item);
+	f->at_end = false;
 	if (r < 0)
 		return r;
 	if (section == SECTION_LEDGER)
@@ -432,7 +576,7 @@ int trace_feed_loss(struct trace_feed *f, const struct loss *loss)
 	return r;
 }
 
-int trace_feed_flush(struct trace_feed *f)
+static int seal_all(struct trace_feed *f)
 {
 	unsigned int i;
 
@@ -441,6 +585,13 @@ int trace_feed_flush(struct trace_feed *f)
 	seal_streams(f);
 	submit_blobs(f);
 	return sink_error(f->writer->sink);
+}
+
+int trace_feed_flush(struct trace_feed *f)
+{
+	int r = seal_all(f);
+
+	return r ? r : feed_error(f);
 }
 
 /* The writer. */
@@ -502,6 +653,7 @@ int trace_writer_open(const char *path, const struct trace_writer_options *optio
 		options = &defaults;
 	pthread_mutex_init(&w->lock, NULL);
 	w->dedup_entries = options->dedup_entries ? options->dedup_entries : DEDUP_ENTRIES_DEFAULT;
+	w->no_blobs = options->no_blobs;
 	w->next_blob_block = 1; /* so that no blob's place is 0 */
 	w->schema = schema_new();
 	r = sink_open(path, options, &w->sink, err);
@@ -523,16 +675,35 @@ int trace_writer_open(const char *path, const struct trace_writer_options *optio
 	return 0;
 }
 
+static void note_refused(struct trace_writer *w)
+{
+	struct loss loss = { .kind = LOSS_EVENTS_LOST,
+			     .count = w->nr_refused,
+			     .from_ns = w->refused_from_ns,
+			     .to_ns = w->refused_to_ns,
+			     .note = "no room for more: this is the end" };
+
+	/* The room for it was set aside, and is enough but for somebody who writes books into it. */
+	(void)!trace_feed_loss(w->feeds, &loss);
+}
+
 int trace_writer_close(struct trace_writer *w, struct err *err)
 {
 	struct trace_feed *f;
+	char *path;
 	int r;
 
 	if (!w)
 		return 0;
+	if (w->feeds && w->full)
+		note_refused(w);
 	for (f = w->feeds; f; f = f->next)
-		(void)!trace_feed_flush(f); /* a failure sticks and is returned below */
+		(void)!seal_all(f); /* a failure sticks and is returned below */
+	path = xstrdup(sink_path(w->sink));
 	r = sink_close(w->sink, true, w->next_stream, w->nr_losses, err);
+	if (!r && w->full)
+		r = err_set(err, w->full, "cannot write %s", path);
+	free(path);
 	writer_free(w);
 	return r;
 }
@@ -564,7 +735,9 @@ void trace_writer_abandon(struct trace_writer *w)
 
 int trace_writer_sync(struct trace_writer *w, struct err *err)
 {
-	return sink_wait_idle(w->sink, err);
+	int r = sink_wait_idle(w->sink, err);
+
+	return r || !w->full ? r : err_set(err, w->full, "cannot write %s", sink_path(w->sink));
 }
 
 struct trace_writer_totals trace_writer_totals(struct trace_writer *w)

@@ -10,7 +10,8 @@
  * and used again. When it cannot keep up (all batches are full) an append
  * waits: memory is bounded and nothing is dropped. A failed write is sticky:
  * the file stays readable up to its last finished block, and every later call
- * returns the error.
+ * returns the error. When room is reserved, no room is a failure that metadata
+ * and losses survive.
  */
 #ifndef TRACE_WRITER_H
 #define TRACE_WRITER_H
@@ -19,6 +20,7 @@
 
 #include "base/err.h"
 #include "model/event.h"
+#include "trace/block.h"
 
 struct trace_writer;
 struct trace_feed;
@@ -29,6 +31,14 @@ struct trace_writer_options {
 	bool replace; /* an existing file is replaced; else it is an error */
 	bool eager; /* pack data blocks even while batches pile up */
 	size_t dedup_entries; /* hashes remembered by each feed; 0: the default */
+	bool no_blobs; /* data stands in events and records, however long */
+	/*
+	 * Room on the disk is reserved before anything is taken in. Then a full disk
+	 * (-ENOSPC, -EDQUOT, or -EFBIG for a limit) ends the taking, but what was
+	 * taken before is written, with a ledger entry for the rest, and the file is
+	 * closed as it should be. Needs a file system with fallocate.
+	 */
+	bool reserve;
 };
 
 /* Creates the file. err explains a failure, after which there is no file. */
@@ -36,7 +46,8 @@ MUST_CHECK int trace_writer_open(const char *path, const struct trace_writer_opt
 				 struct trace_writer **ret, struct err *err);
 /*
  * Writes what is left, the index and the footer, and frees all feeds and
- * streams. After an earlier failure that failure is returned. NULL is fine.
+ * streams. After an earlier failure that failure is returned, also when the file
+ * could be closed as it should be (no room, reserved). NULL is fine.
  */
 MUST_CHECK int trace_writer_close(struct trace_writer *w, struct err *err);
 /* Leaves the file as it is, unfinished: for a failure after which closing would lie. */
@@ -62,6 +73,14 @@ MUST_CHECK int trace_feed_item(struct trace_feed *f, const struct item *item);
 /* Stores bytes ahead of the event that will refer to them, at most BLOB_MAX_BYTES. */
 MUST_CHECK int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
 			       struct blob_ref *ret);
+
+/*
+ * Appends a block of a type that is interpreted elsewhere; the index lists it as
+ * the entry says, offset and length aside. It may reach the file before the
+ * blobs that it refers to: only a closed file holds all of them.
+ */
+MUST_CHECK int trace_feed_block(struct trace_feed *f, const struct block_entry *entry,
+				const struct buf *payload);
 
 /* Shorthands for common records. */
 MUST_CHECK int trace_feed_meta(struct trace_feed *f, const char *key, const char *value);

@@ -5,7 +5,10 @@
  *    write it is cut back to that, so that a full disk leaves a readable trace.
  * 2. Batches are written in the order of submission, so that what an event
  *    refers to (blobs, submitted before it) is never younger in the file.
- * 3. Only the writer's thread touches the file, the index and the totals while
+ * 3. A sink that reserves has so much of the disk set aside behind good_bytes
+ *    that all that was claimed can be written, packed or not, and then ledger,
+ *    index and footer: so a full disk is met before something is taken in.
+ * 4. Only the writer's thread touches the file, the index and the totals while
  *    it runs; the lock guards the queue, the free list and the totals' readers.
  */
 #include "trace/writer_thread.h"
@@ -16,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -33,6 +37,11 @@
  */
 #define RUSH_BLOCKS_MIN 64u
 #define RUSH_BLOCKS_MAX 8192u
+/* Set aside for what is said at the end, index and footer apart. */
+#define END_BYTES ((uint64_t)8 << 10)
+/* Reserved at a time: little at first, as most traces are small. */
+#define RESERVE_MIN_BYTES ((uint64_t)1 << 20)
+#define RESERVE_MAX_BYTES ((uint64_t)16 << 20)
 
 struct sink {
 	int fd;
@@ -48,6 +57,14 @@ struct sink {
 	bool waited; /* a feed found no free batch since the last look */
 	pthread_t thread;
 	atomic_int error; /* written by the thread, read by feeds; relaxed: only its value counts */
+
+	/*
+	 * Invariant 3. Sums since the start: what was claimed, of that what may be
+	 * and what was written. Relaxed: a feed that sees an old limit only asks.
+	 */
+	_Atomic uint64_t claimed, limit, end_left;
+	bool reserves; /* from here on under the lock */
+	uint64_t written, used, reserved_to, reserve_step;
 
 	/* Of the writer's thread. */
 	struct block_packer *packer;
@@ -70,6 +87,120 @@ static void fail(struct sink *k, int r)
 	/* Nothing more can be done when even this fails: a reader finds the torn block. */
 	(void)!ftruncate(k->fd, (off_t)k->good_bytes);
 	atomic_store_explicit(&k->error, r, memory_order_relaxed);
+}
+
+/* Room. */
+
+bool sink_has_room(const struct sink *k, uint64_t bytes)
+{
+	uint64_t limit = atomic_load_explicit(&k->limit, memory_order_relaxed);
+	uint64_t claimed = atomic_load_explicit(&k->claimed, memory_order_relaxed);
+
+	return claimed <= limit && bytes <= limit - claimed;
+}
+
+bool sink_claim(struct sink *k, uint64_t bytes)
+{
+	uint64_t before = atomic_fetch_add_explicit(&k->claimed, bytes, memory_order_relaxed);
+
+	if (before + bytes <= atomic_load_explicit(&k->limit, memory_order_relaxed))
+		return true;
+	atomic_fetch_sub_explicit(&k->claimed, bytes, memory_order_relaxed);
+	return false;
+}
+
+bool sink_claim_end(struct sink *k, uint64_t bytes)
+{
+	uint64_t left = atomic_load_explicit(&k->end_left, memory_order_relaxed);
+
+	do {
+		if (left < bytes)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&k->end_left, &left, left - bytes, memory_order_relaxed, memory_order_relaxed));
+	/* It will be given back like everything else. */
+	atomic_fetch_add_explicit(&k->claimed, bytes, memory_order_relaxed);
+	return true;
+}
+
+/* With the lock held, as the next ones. */
+static void set_limit(struct sink *k)
+{
+	if (k->reserves)
+		atomic_store_explicit(
+			&k->limit,
+			k->written + (k->reserved_to > k->used ? k->reserved_to - k->used : 0),
+			memory_order_relaxed);
+}
+
+/* By the writer's thread, whose the file is: so much is in it, of so much that was claimed. */
+static void note_written(struct sink *k, uint64_t cost)
+{
+	/* Entries of blocks that are written stand in no index yet. */
+	k->used = k->good_bytes + k->nr_index * INDEX_ENTRY_BYTES + END_BYTES +
+		  3 * BLOCK_COST_BYTES + FOOTER_PAYLOAD_BYTES + INDEX_PREFIX_BYTES;
+	k->written += cost;
+	set_limit(k);
+}
+
+/* A limit of ours is a full disk too, and is asked for each time: it may be changed. */
+static int reserve_to(struct sink *k, uint64_t to)
+{
+	struct rlimit limit;
+	int r;
+
+	/* Whole pages: when tmpfs fails here, it gives up a page that was reserved in part before. */
+	to += -to & (uint64_t)(getpagesize() - 1);
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    to > limit.rlim_cur)
+		return -EFBIG;
+	do
+		r = fallocate(k->fd, FALLOC_FL_KEEP_SIZE, (off_t)k->reserved_to,
+			      (off_t)(to - k->reserved_to))
+			    ? -errno
+			    : 0;
+	while (r == -EINTR);
+	if (!r)
+		k->reserved_to = to;
+	return r;
+}
+
+/* Halves what it asks for, down to what is needed. */
+static int reserve_more(struct sink *k, uint64_t bytes)
+{
+	uint64_t step = k->reserve_step > bytes ? k->reserve_step : bytes;
+	int r;
+
+	for (;;) {
+		r = reserve_to(k, k->reserved_to + step);
+		if (r != -ENOSPC && r != -EDQUOT && r != -EFBIG)
+			break;
+		if (step == bytes)
+			return r;
+		step = step / 2 > bytes ? step / 2 : bytes;
+	}
+	if (r < 0) {
+		/* It cannot be had on this file system; then a full disk shows when it is written. */
+		k->reserves = false;
+		atomic_store_explicit(&k->limit, UINT64_MAX, memory_order_relaxed);
+		return 0;
+	}
+	if (k->reserve_step < RESERVE_MAX_BYTES)
+		k->reserve_step *= 2;
+	return 0;
+}
+
+int sink_extend(struct sink *k, uint64_t bytes)
+{
+	int r;
+
+	pthread_mutex_lock(&k->lock);
+	r = sink_error(k);
+	if (!r && k->reserves && !sink_has_room(k, bytes))
+		r = reserve_more(k, bytes);
+	set_limit(k);
+	pthread_mutex_unlock(&k->lock);
+	return r;
 }
 
 static int write_vec(int fd, struct iovec *iov, int nr)
@@ -206,12 +337,24 @@ static void count_batch(struct sink *k, const struct batch *b)
 	for (i = 0; i < b->nr_blocks; i++) {
 		const struct batch_block *bb = &b->blocks[i];
 
-		k->totals.nr_events += bb->entry.nr_events;
+		if (bb->entry.type == BLOCK_EVENTS)
+			k->totals.nr_events += bb->entry.nr_events;
 		k->totals.nr_blobs += bb->nr_blobs;
 		if (bb->nr_blobs)
 			k->totals.blob_bytes += bb->len_bytes - bb->nr_blobs * BLOB_PREFIX_BYTES;
 	}
 	k->totals.file_bytes = k->good_bytes;
+}
+
+/* As its feed has claimed it. */
+static uint64_t cost_of(const struct batch *b)
+{
+	uint64_t cost = 0;
+	unsigned int i;
+
+	for (i = 0; i < b->nr_blocks; i++)
+		cost += b->blocks[i].len_bytes + BLOCK_COST_BYTES;
+	return cost;
 }
 
 static void give_room(struct batch *b, size_t room_bytes)
@@ -262,6 +405,7 @@ static void *sink_main(void *arg)
 		pthread_mutex_lock(&k->lock);
 		if (!sink_error(k))
 			count_batch(k, b);
+		note_written(k, cost_of(b));
 		recycle(k, b);
 		k->busy = false;
 		if (!k->queue_head)
@@ -320,6 +464,11 @@ int sink_wait_idle(struct sink *k, struct err *err)
 	return 0;
 }
 
+const char *sink_path(const struct sink *k)
+{
+	return k->path;
+}
+
 void sink_totals(struct sink *k, struct trace_writer_totals *ret)
 {
 	pthread_mutex_lock(&k->lock);
@@ -368,6 +517,10 @@ int sink_open(const char *path, const struct trace_writer_options *options, stru
 	k->eager = options->eager;
 	k->queue_tail = &k->queue_head;
 	k->nr_allowed = SPARE_BATCHES;
+	k->reserves = options->reserve;
+	k->reserve_step = RESERVE_MIN_BYTES;
+	k->limit = UINT64_MAX;
+	k->end_left = END_BYTES;
 	k->rush_next = RUSH_BLOCKS_MIN;
 	k->packer = block_packer_new();
 	pthread_mutex_init(&k->lock, NULL);
@@ -392,6 +545,11 @@ int sink_start(struct sink *k, const void *schema, size_t schema_len, struct err
 		return err_set(err, sink_error(k), "cannot write %s", k->path);
 	note_entry(k, &file);
 	note_entry(k, &described);
+	k->reserved_to = k->good_bytes;
+	note_written(k, 0);
+	r = sink_extend(k, 2 * END_BYTES);
+	if (r)
+		return err_set(err, r, "cannot write %s", k->path);
 	r = pthread_create(&k->thread, NULL, sink_main, k);
 	if (r)
 		return err_set(err, -r, "cannot start the writer's thread");
@@ -436,6 +594,9 @@ int sink_close(struct sink *k, bool finish, uint64_t nr_streams, uint64_t nr_los
 	if (finish && !sink_error(k))
 		put_footer(k, nr_streams, nr_losses);
 	r = sink_error(k);
+	/* What was reserved and not needed; it is no harm but to the disk when this fails. */
+	if (!r && k->reserved_to > k->good_bytes)
+		(void)!ftruncate(k->fd, (off_t)k->good_bytes);
 	/* Some file systems report a full disk only now. */
 	if (close(fd_take(&k->fd)) < 0 && !r)
 		r = -errno;

@@ -30,6 +30,9 @@ struct batch {
 	struct batch_block blocks[BATCH_BLOCKS_MAX];
 };
 
+/* What a block takes in the file beside its payload: its header, and its entry in the index. */
+#define BLOCK_COST_BYTES 128
+
 struct sink;
 
 MUST_CHECK int sink_open(const char *path, const struct trace_writer_options *options,
@@ -46,9 +49,24 @@ void sink_submit(struct sink *k, struct batch *b);
 /* 0, or the failure that stopped the writing. Cheap. */
 int sink_error(const struct sink *k);
 MUST_CHECK int sink_wait_idle(struct sink *k, struct err *err);
+
+/*
+ * Room in the file, for a sink that reserves it (else there always is). What a
+ * feed takes in it has to claim first, as payload and BLOCK_COST_BYTES for each
+ * block that will be; it is given back by the writing.
+ */
+bool sink_has_room(const struct sink *k, uint64_t bytes);
+/* False: there is no room, and nothing is claimed. */
+bool sink_claim(struct sink *k, uint64_t bytes);
+/* The same out of what is set aside for the end. */
+bool sink_claim_end(struct sink *k, uint64_t bytes);
+/* Reserves more: 0, or why there is no more. */
+MUST_CHECK int sink_extend(struct sink *k, uint64_t bytes);
+
 /* Index and footer when `finish`; frees everything in any case. */
 MUST_CHECK int sink_close(struct sink *k, bool finish, uint64_t nr_streams, uint64_t nr_losses,
 			  struct err *err);
+const char *sink_path(const struct sink *k);
 void sink_totals(struct sink *k, struct trace_writer_totals *ret);
 
 #endif

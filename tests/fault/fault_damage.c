@@ -106,50 +106,14 @@ static void write_original(const char *path)
 	arena_release(&a);
 }
 
-static void mark_structs(const struct schema *s, const struct wire_list *l, bool *needed)
-{
-	unsigned int i;
-
-	for (i = 0; i < l->nr_wires; i++) {
-		const struct wire *w = &l->wires[i];
-
-		if (w->type != 's' && w->elem != 's')
-			continue;
-		needed[w->struct_no] = true;
-		mark_structs(s, &s->structs[w->struct_no].fields, needed);
-	}
-}
-
-/*
- * The schema takes most of a small trace and most of the time to open it: here
- * is one with only the rows that this trace needs, and their structs.
- */
+/* Only the rows that this trace needs: a whole schema takes most of the time to open it. */
 static void put_small_schema(struct forge *f)
 {
 	static const uint16_t rows[] = { SC_openat,	 SC_read,	SC_write, SC_writev,
 					 SC_fstat,	 SC_close,	REC_meta, REC_loss,
 					 REC_tree_mount, REC_tree_entry };
-	bool needed[STRUCT_MAX] = { false };
-	struct schema *s = schema_new();
-	struct buf text = { 0 };
-	unsigned int id, i;
 
-	for (id = 0; id < ROW_ID_MAX; id++) {
-		for (i = 0; i < ARRAY_LEN(rows) && rows[i] != id; i++)
-			;
-		if (i < ARRAY_LEN(rows))
-			mark_structs(s, &s->rows[id].args, needed);
-		else
-			s->rows[id].row = NULL;
-	}
-	for (i = 0; i < STRUCT_MAX; i++) {
-		if (!needed[i])
-			s->structs[i].name[0] = 0; /* not printed: nothing we know by name */
-	}
-	schema_print(s, &text);
-	schema_free(s);
-	forge_block(f, BLOCK_SCHEMA, 0, text.data, text.len, 1);
-	buf_release(&text);
+	forge_schema(f, rows, ARRAY_LEN(rows));
 }
 
 /* The same blocks as the writer made them, but for schema, index and footer. */

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A disk that is full. The writer must say so, and leave a file that ends with a
- * whole block and holds the first events of every thread. Speaks TAP itself: a
- * test that needs a mount may have to be skipped.
+ * whole block and holds the first events of every thread; when it reserves room,
+ * all that it took, closed and with a ledger. Speaks TAP itself: a test that
+ * needs a mount may have to be skipped.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +69,7 @@ static void report(const char *name, const char *skip)
 
 /* How to write a trace. */
 struct load {
+	bool reserve;
 	const char *path;
 	uint64_t nr_events; /* of each stream */
 	unsigned int flush_every;
@@ -83,6 +90,8 @@ static void make_event(const struct load *l, struct arena *a, uint32_t tid, uint
 	ret->args[1] = value_bytes(a, p, l->extra_bytes);
 }
 
+static uint64_t nr_taken[NR_STREAMS]; /* events that the writer took, of each stream */
+
 static int append_all(const struct load *l, struct trace_feed *f)
 {
 	struct trace_stream *s[NR_STREAMS];
@@ -92,8 +101,10 @@ static int append_all(const struct load *l, struct trace_feed *f)
 	int r = 0;
 
 	arena_init(&a);
-	for (i = 0; i < NR_STREAMS; i++)
+	for (i = 0; i < NR_STREAMS; i++) {
 		s[i] = trace_feed_open_stream(f, 100, i + 1);
+		nr_taken[i] = 0;
+	}
 	for (n = 0; n < l->nr_events && !r; n++) {
 		for (i = 0; i < NR_STREAMS && !r; i++) {
 			struct event ev;
@@ -101,6 +112,7 @@ static int append_all(const struct load *l, struct trace_feed *f)
 			arena_reset(&a);
 			make_event(l, &a, i + 1, n, &ev);
 			r = trace_feed_event(f, s[i], &ev);
+			nr_taken[i] += !r;
 		}
 		if (!r && n % l->flush_every == 0)
 			r = trace_feed_flush(f);
@@ -112,7 +124,7 @@ static int append_all(const struct load *l, struct trace_feed *f)
 /* The failure that the writer reports, after a look at how it reports it; 0 when there is none. */
 static int write_trace(const struct load *l)
 {
-	const struct trace_writer_options options = { .replace = true };
+	const struct trace_writer_options options = { .replace = true, .reserve = l->reserve };
 	struct trace_writer *w;
 	struct trace_feed *f;
 	struct err err = { "" };
@@ -129,7 +141,8 @@ static int write_trace(const struct load *l)
 
 		/* From then on, everything fails in the same way. */
 		REQUIRE(trace_feed_event(f, trace_feed_open_stream(f, 1, 9), &ev) == first);
-		REQUIRE(trace_feed_meta(f, "key", "value") == first);
+		r = trace_feed_meta(f, "key", "value");
+		REQUIRE(r == first || (l->reserve && !r));
 		REQUIRE(trace_feed_flush(f) == first);
 		REQUIRE(trace_writer_sync(w, &err) == first);
 		REQUIRE(strstr(err.text, l->path) && strstr(err.text, strerror(-first)));
@@ -208,6 +221,41 @@ static void read_whole(const struct load *l)
 	trace_close(t);
 }
 
+/* All that was taken, closed, and with a ledger when there was more. */
+static void read_taken(const struct load *l, bool more)
+{
+	uint64_t n[NR_STREAMS] = { 0 };
+	struct check_result c;
+	struct trace_iter *it = NULL;
+	struct err err = { "" };
+	struct event *ev;
+	struct trace *t;
+	unsigned int i;
+	int r;
+
+	REQUIRE(!trace_check(l->path, NULL, &c, &err));
+	REQUIRE(!c.nr_bad_blocks && !c.nr_dangling && !c.nr_bad_blobs);
+	REQUIRE(check_intact(&c) && check_ok(&c) == !more);
+	if (trace_open(l->path, 0, &t, &err) < 0) {
+		fail("%s", err.text);
+		return;
+	}
+	REQUIRE(trace_tail(t, &err) == 0);
+	read_back(l, t, 0);
+	r = trace_iter_open(t, &(struct trace_query){ 0 }, &it, &err);
+	while (!r && (r = trace_iter_next(it, &ev, &err)) == 1) {
+		n[(ev->tid - 1) % NR_STREAMS]++;
+		r = 0;
+	}
+	for (i = 0; i < NR_STREAMS; i++) {
+		if (n[i] != nr_taken[i])
+			fail("stream %u: %llu events of %llu", i, (unsigned long long)n[i],
+			     (unsigned long long)nr_taken[i]);
+	}
+	trace_iter_close(it);
+	trace_close(t);
+}
+
 static void limit_file_size(rlim_t bytes)
 {
 	struct rlimit limit;
@@ -248,6 +296,30 @@ static void test_limits(const struct load *l, uint64_t step_bytes)
 	if (fault.len)
 		return;
 	read_whole(l);
+	REQUIRE(nr_refused > 20);
+}
+
+static void test_reserved_limits(const struct load *l, uint64_t step_bytes)
+{
+	unsigned int nr_refused = 0;
+	struct stat st;
+	rlim_t limit;
+	int r = -EFBIG;
+
+	for (limit = 0; r && !fault.len; limit += step_bytes) {
+		r = write_limited(l, limit);
+		if (!r || access(l->path, F_OK) < 0)
+			continue; /* there was no room for the first blocks */
+		REQUIRE(r == -EFBIG);
+		REQUIRE(!stat(l->path, &st) && (rlim_t)st.st_size <= limit);
+		read_taken(l, true);
+		/* What it does not need it has given back, but for a part of a page. */
+		REQUIRE((uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size + 2 * 65536);
+		nr_refused += nr_taken[0] > 0;
+	}
+	if (fault.len)
+		return;
+	read_taken(l, false);
 	REQUIRE(nr_refused > 20);
 }
 
@@ -297,12 +369,19 @@ static const char *fill_disk(void)
 {
 	const char *skip = mount_small(scratch_path("disk"));
 	struct load l = { .path = scratch_path("disk/full.trace"),
-			  .nr_events = 1000,
+			  .nr_events = 20000,
 			  .flush_every = 5,
 			  .extra_bytes = 3000 };
 
 	if (skip)
 		return skip;
+	for (l.extra_bytes = 0; l.extra_bytes <= 3000; l.extra_bytes += 100) {
+		l.reserve = true;
+		REQUIRE(write_trace(&l) == -ENOSPC);
+		read_taken(&l, true);
+	}
+	l.extra_bytes = 3000;
+	l.reserve = false;
 	REQUIRE(write_trace(&l) == -ENOSPC);
 	read_partial(&l);
 	/* No more room at all: not even for the first blocks. */
@@ -314,8 +393,38 @@ static const char *fill_disk(void)
 	return NULL;
 }
 
-/* The namespace ends with the child, which tells by its status and a pipe how it went. */
-static void test_full_disk(const char *name)
+/* Some file systems cannot reserve: then it is as if nobody had asked for it. */
+static const char *reserve_nothing(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = 4, .filter = code };
+	struct load l = { .path = scratch_path("disk/limited.trace"),
+			  .nr_events = 300,
+			  .flush_every = 5,
+			  .extra_bytes = 3000 };
+
+	if ((mkdir(scratch_path("disk"), 0700) < 0 && errno != EEXIST) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		return "no seccomp filters here";
+	l.reserve = true;
+	REQUIRE(!write_trace(&l));
+	read_taken(&l, false);
+	limit_file_size(200 << 10);
+	REQUIRE(write_trace(&l) == -EFBIG);
+	limit_file_size(RLIM_INFINITY);
+	read_partial(&l);
+	(void)unlink(l.path);
+	return NULL;
+}
+
+/* In a child, which tells by its status and a pipe how it went; a namespace ends with it. */
+static void test_in_child(const char *name, const char *(*run)(void))
 {
 	char words[512];
 	ssize_t len;
@@ -330,7 +439,7 @@ static void test_full_disk(const char *name)
 		return;
 	}
 	if (!pid) {
-		const char *skip = fill_disk();
+		const char *skip = run();
 		const char *text = skip ? skip : buf_str(&fault);
 
 		(void)!write(fds[1], text, strlen(text)); /* the status tells the rest */
@@ -357,7 +466,11 @@ int main(void)
 				      .flush_every = 50,
 				      .extra_bytes = 5000 };
 
-	printf("1..5\n");
+	struct load reserved_blocks = blocks, reserved_batches = batches;
+
+	reserved_blocks.reserve = reserved_batches.reserve = true;
+	reserved_blocks.nr_events = 400;
+	printf("1..8\n");
 	(void)signal(SIGXFSZ, SIG_IGN); /* so that the limit shows as EFBIG */
 	test_limits(&blocks, 509);
 	report("any room, many small blocks", NULL);
@@ -367,7 +480,12 @@ int main(void)
 	report("much data", NULL);
 	test_abandon_after_failure();
 	report("abandoned after a failure", NULL);
-	test_full_disk("full disk");
+	test_reserved_limits(&reserved_blocks, 1021);
+	report("any room, reserved, many small blocks", NULL);
+	test_reserved_limits(&reserved_batches, 30011);
+	report("any room, reserved, few large batches", NULL);
+	test_in_child("no room can be reserved", reserve_nothing);
+	test_in_child("full disk", fill_disk);
 	buf_release(&fault);
 	return nr_failed ? 1 : 0;
 }

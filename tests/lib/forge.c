@@ -30,6 +30,45 @@ void forge_init_with_schema(struct forge *f)
 	schema_free(s);
 }
 
+static void mark_structs(const struct schema *s, const struct wire_list *l, bool *needed)
+{
+	unsigned int i;
+
+	for (i = 0; i < l->nr_wires; i++) {
+		const struct wire *w = &l->wires[i];
+
+		if (w->type != 's' && w->elem != 's')
+			continue;
+		needed[w->struct_no] = true;
+		mark_structs(s, &s->structs[w->struct_no].fields, needed);
+	}
+}
+
+void forge_schema(struct forge *f, const uint16_t *rows, size_t nr_rows)
+{
+	bool needed[STRUCT_MAX] = { false };
+	struct schema *s = schema_new();
+	struct buf text = { 0 };
+	unsigned int id, i;
+
+	for (id = 0; id < ROW_ID_MAX; id++) {
+		for (i = 0; i < nr_rows && rows[i] != id; i++)
+			;
+		if (i < nr_rows)
+			mark_structs(s, &s->rows[id].args, needed);
+		else
+			s->rows[id].row = NULL;
+	}
+	for (i = 0; i < STRUCT_MAX; i++) {
+		if (!needed[i])
+			s->structs[i].name[0] = 0; /* not printed: nothing we know by name */
+	}
+	schema_print(s, &text);
+	schema_free(s);
+	forge_block(f, BLOCK_SCHEMA, 0, text.data, text.len, 1);
+	buf_release(&text);
+}
+
 void forge_release(struct forge *f)
 {
 	block_packer_free(f->packer);
@@ -88,8 +127,10 @@ static uint64_t count_events(const struct forge *f)
 	uint64_t sum = 0;
 	size_t i;
 
-	for (i = 0; i < f->entries.len; i++)
-		sum += f->entries.items[i].nr_events;
+	for (i = 0; i < f->entries.len; i++) {
+		if (f->entries.items[i].type == BLOCK_EVENTS)
+			sum += f->entries.items[i].nr_events;
+	}
 	return sum;
 }
 

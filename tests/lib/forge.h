@@ -22,6 +22,8 @@ struct forge {
 void forge_init(struct forge *f);
 /* ... and with the schema of this version's table. */
 void forge_init_with_schema(struct forge *f);
+/* Appends a schema of these rows only, and their structs. */
+void forge_schema(struct forge *f, const uint16_t *rows, size_t nr_rows);
 void forge_release(struct forge *f);
 
 /* Appends a block; the index will list it as it is. level as in block_pack(). */

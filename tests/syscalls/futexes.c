@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib.h"
@@ -29,7 +30,7 @@ static char *shared_key;
 
 static char *key_of(const void *p)
 {
-	return text("{space=*, addr=%s, dev=?}", addr(p));
+	return text("{space=$own, addr=%s, dev=?}", addr(p));
 }
 
 static void waits(void)
@@ -194,6 +195,58 @@ static void woken(void)
 	t_is(pthread_join(thread, NULL), 0);
 }
 
+/* A child that has our memory, and one that has its own. */
+static void other_spaces(void)
+{
+	pid_t pid;
+
+	pid = vfork();
+	if (!pid) {
+		(void)sys(futex, &word, FUTEX_WAKE_PRIVATE, 3);
+		(void)sys(exit, 0);
+	}
+	t_ok(pid);
+	expect_of(pid, "futex_op_wake(uaddr=%s, futex_op=FUTEX_WAKE_PRIVATE, val=3, key=%s) = 0",
+		  addr(&word), key_of(&word));
+	t_is(waitpid(pid, NULL, 0), pid);
+	pid = (pid_t)t_ok(fork());
+	if (!pid) {
+		t_thread();
+		t_begin();
+		expect("futex_op_wake(uaddr=%s, futex_op=FUTEX_WAKE, val=3, key={space=$copy, addr=%s, dev=?}) = 0",
+		       addr(&word), addr(&word));
+		t_is(sys(futex, &word, FUTEX_WAKE, 3), 0);
+		expect("futex_op_wake(uaddr=%s, futex_op=FUTEX_WAKE, val=3, key=%s) = 0",
+		       addr(shared), shared_key);
+		t_is(sys(futex, shared, FUTEX_WAKE, 3), 0);
+		t_end();
+		_exit(0);
+	}
+	t_is(waitpid(pid, NULL, 0), pid);
+}
+
+/* What an address means when something else is mapped there. */
+static void mapped_anew(void)
+{
+	int fd = (int)t_ok(memfd_create("other words", 0));
+	struct stat st;
+	char *page = (char *)shared - (uintptr_t)shared % 4096;
+
+	t_ok(ftruncate(fd, 4096));
+	t_ok(fstat(fd, &st));
+	expect("futex_op_wake(uaddr=%s, futex_op=FUTEX_WAKE, val=4, key=%s) = 0", addr(shared),
+	       shared_key);
+	t_is(sys(futex, shared, FUTEX_WAKE, 4), 0);
+	t_true(mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == page);
+	expect("futex_op_wake(uaddr=%s, futex_op=FUTEX_WAKE, val=4, key={space=?, addr=?, dev=%u:%u, ino=%lu, offset=16}) = 0",
+	       addr(shared), major(st.st_dev), minor(st.st_dev), st.st_ino);
+	t_is(sys(futex, shared, FUTEX_WAKE, 4), 0);
+	t_true(mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) == page);
+	expect("futex_op_wake(uaddr=%s, futex_op=FUTEX_WAKE, val=4, key=%s) = 0", addr(shared),
+	       key_of(shared));
+	t_is(sys(futex, shared, FUTEX_WAKE, 4), 0);
+}
+
 static void map_shared(void)
 {
 	int fd = (int)t_ok(memfd_create("words", 0));
@@ -220,5 +273,7 @@ int main(void)
 	younger();
 	t_end();
 	woken();
+	other_spaces();
+	mapped_anew();
 	return 0;
 }

@@ -7,7 +7,8 @@
  *
  * An expectation is a line of the exact form (doc/trace-text.md). Of the
  * arguments, and of the fields of a struct, those that it names are compared;
- * "*" stands for any value, "?" for one that is not known, "abc"*1000 for
+ * "*" stands for any value, "?" for one that is not known, "$x" for one that is
+ * the same wherever "$x" stands, and another than "$y", "abc"*1000 for
  * repeated bytes, "..." at the end of a list for further items. Flags may come
  * in any order. The expectations of a thread are met by its events in the same
  * order; what one knows only after the call may be written after it. Behind the

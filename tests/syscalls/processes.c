@@ -147,7 +147,7 @@ static void clone3s(void)
 		short_life(33);
 	expect("clone3(cl_args={flags=CLONE_PIDFD|CLONE_CHILD_SETTID|CLONE_CLEAR_SIGHAND, pidfd=%s, child_tid=%s, parent_tid=0, exit_signal=SIGCHLD, stack=0, stack_size=0, tls=0, set_tid=NULL, set_tid_size=0, cgroup=0}, size=88, pidfd=%d) = %d",
 	       addr(&pidfd), addr(&tid), pidfd, pid);
-	expect_short_life(pid, "*", 33);
+	expect_short_life(pid, "CLONE_PIDFD|CLONE_CHILD_SETTID|CLONE_CLEAR_SIGHAND|SIGCHLD", 33);
 	reap(pid, EXITED(33));
 	expect("close(fd=%d) = 0", pidfd);
 	t_ok(sys(close, pidfd));
@@ -159,7 +159,7 @@ static void clone3s(void)
 		short_life(34);
 	expect("clone3(cl_args={flags=0, pidfd=%s, exit_signal=SIGCHLD, tls=0, set_tid=?, set_tid_size=?, cgroup=?}, size=64, pidfd=?) = %d",
 	       addr(&pidfd), pid);
-	expect_short_life(pid, "*", 34);
+	expect_short_life(pid, "SIGCHLD", 34);
 	reap(pid, EXITED(34));
 
 	a.set_tid = (uintptr_t)wish;
@@ -170,6 +170,63 @@ static void clone3s(void)
 	t_true(r == -1);
 	expect("clone3(cl_args=NULL, size=88) = -1 EFAULT");
 	t_fails(sys(clone3, NULL, sizeof(a)), EFAULT);
+}
+
+/*
+ * Children that ask not to be traced are recorded all the same, and neither
+ * they nor their parent can tell: the flag stands where it stood.
+ */
+static long clone_and_look(long flags, long *ret_flags)
+{
+	register long child_tid __asm__("r10") = 0;
+	register long tls __asm__("r8") = 0;
+	long r;
+
+	__asm__ volatile("syscall"
+			 : "=a"(r), "+D"(flags)
+			 : "0"((long)SYS_clone), "S"(0L), "d"(0L), "r"(child_tid), "r"(tls)
+			 : "rcx", "r11", "memory");
+	*ret_flags = flags;
+	return r;
+}
+
+static void untraced(void)
+{
+	static const struct clone_args fixed = { .flags = CLONE_UNTRACED, .exit_signal = SIGCHLD };
+	struct clone_args a = { .flags = CLONE_UNTRACED | CLONE_VM | CLONE_VFORK,
+				.exit_signal = SIGCHLD };
+	char stack[4096] __attribute__((aligned(16)));
+	long seen;
+	pid_t pid;
+
+	pid = (pid_t)t_ok(clone_and_look(CLONE_UNTRACED | SIGCHLD, &seen));
+	if (!pid)
+		short_life(seen == (CLONE_UNTRACED | SIGCHLD) ? 21 : 22);
+	t_is(seen, CLONE_UNTRACED | SIGCHLD);
+	expect("clone(flags=CLONE_UNTRACED|SIGCHLD, stack=0, parent_tid=NULL, child_tid=0, tls=0) = %d {label=fork%d, after=start%d}",
+	       pid, pid, pid);
+	expect_short_life(pid, "CLONE_UNTRACED|SIGCHLD", 21);
+	reap(pid, EXITED(21));
+
+	/* In memory that may not be written, and is the child's own. */
+	pid = (pid_t)t_ok(sys(clone3, &fixed, sizeof(fixed)));
+	if (!pid)
+		short_life(*(volatile __u64 *)&fixed.flags == CLONE_UNTRACED ? 23 : 24);
+	t_is(*(volatile __u64 *)&fixed.flags, CLONE_UNTRACED);
+	expect("clone3(cl_args={flags=CLONE_UNTRACED, exit_signal=SIGCHLD}, size=88) = %d {label=fork%d, after=start%d}",
+	       pid, pid, pid);
+	expect_short_life(pid, "CLONE_UNTRACED|SIGCHLD", 23);
+	reap(pid, EXITED(23));
+
+	/* One that fails. */
+	a.stack = (uintptr_t)stack;
+	expect("clone3(cl_args={flags=CLONE_VM|CLONE_VFORK|CLONE_UNTRACED, stack=%s, stack_size=0}, size=88) = -1 EINVAL",
+	       addr(stack));
+	t_fails(sys(clone3, &a, sizeof(a)), EINVAL);
+	t_is(a.flags, CLONE_UNTRACED | CLONE_VM | CLONE_VFORK);
+	t_is(clone_and_look(CLONE_UNTRACED | CLONE_THREAD, &seen), -EINVAL);
+	t_is(seen, CLONE_UNTRACED | CLONE_THREAD);
+	expect("clone(flags=CLONE_THREAD|CLONE_UNTRACED) = -1 EINVAL");
 }
 
 /* In a namespace of its own it has another number; a trace knows it by the one outside. */
@@ -194,7 +251,8 @@ static void renumbered(void)
 		return;
 	}
 	t_strict(pid);
-	expect_of(pid, "thread_start(parent=%d, clone_flags=CLONE_NEWUSER|CLONE_NEWPID)", self);
+	expect_of(pid, "thread_start(parent=%d, clone_flags=CLONE_NEWUSER|CLONE_NEWPID|SIGCHLD)",
+		  self);
 	expect_of(pid, "getpid() = 1");
 	expect_of(pid, "fork() = 2");
 	expect_of(pid, "wait4(pid=2, wstatus=NULL, options=0, rusage=NULL) = 2");
@@ -257,7 +315,7 @@ static void killed(int signo)
 	if (signo == SIGKILL) {
 		expect_of(pid, "pause() = ?");
 	} else {
-		expect_of(pid, "pause() = -1 ERESTARTNOHAND {flags=INTERRUPTED}");
+		expect_of(pid, "pause() = ?");
 		expect_of(pid, "signal(signal=SIG%s, code=0, sender=%d, uid=%u, addr=?)",
 			  sigabbrev_np(signo), self, uid);
 	}
@@ -379,6 +437,7 @@ int main(void)
 	vforks();
 	clones();
 	clone3s();
+	untraced();
 	renumbered();
 	exits();
 	kills_itself();

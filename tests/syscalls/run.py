@@ -39,7 +39,7 @@ class Way:
 RECORDERS = {
     "ptrace": Way(),
     "ptrace-filter": Way("--contents=0", "--exclude=mac_*"),
-    "ptrace-some": Way("--contents=0", classes=["data", "lock", "xattr", "net", "pipe", "signal"]),
+    "ptrace-some": Way("--contents=0", classes=["data", "lock", "xattr", "net", "pipe", "signal", "map"]),
     "ptrace-no-data": Way("--data=none", data=False),
     "ptrace-attach": Way("--contents=0", attach=True),
 }
@@ -228,6 +228,7 @@ class Trace:
         self.table, self.has_data = table, has_data
         self.blobs, self.records, self.streams = {}, [], {}
         self.by_tid = {}
+        self.bound, self.binding = {}, {}  # names of values, of all events that were met and of the last
         for line in text.split("\n"):
             if line[:1].isdigit():
                 self.add_event(line)
@@ -295,7 +296,7 @@ class Trace:
 
     @staticmethod
     def thread_problems(events):
-        first, last, before = {}, {}, {}
+        first, last, before, cpu = {}, {}, {}, {}
         for ev in events:
             first.setdefault(ev.thread, ev)
             last[ev.thread] = ev
@@ -305,6 +306,10 @@ class Trace:
             if b and (ev.enter < b.leave or ev.seq <= b.seq):
                 yield f"{ev.thread} #{ev.seq} begins before #{b.seq} ended: {b.text[:100]} / {ev.text[:100]}"
             before[ev.thread] = ev
+            used = int(ev.details.get("cpu", 0))
+            if used and used < cpu.get(ev.thread, 0):
+                yield f"{ev.thread} #{ev.seq}: processor time goes back: {ev.text[:100]}"
+            cpu[ev.thread] = used or cpu.get(ev.thread, 0)
         for thread, ev in first.items():
             if ev.name != "thread_start":
                 yield f"{thread} begins with {ev.text[:100]}"
@@ -331,6 +336,8 @@ def same(trace, want, got):
     got = trace.data(got)
     if want == "*":
         return True
+    if isinstance(want, str) and want.startswith("$"):
+        return trace.bound.get(want, got) == trace.binding.setdefault(want, got) == got
     if isinstance(want, dict):
         if not isinstance(got, dict):
             return False
@@ -361,6 +368,7 @@ RELATIONS = ("flags", "least_ns", "label", "after")
 
 
 def same_event(trace, want, got):
+    trace.binding = {}
     if want.name != got.name or not same(trace, want.args, got.args):
         return False
     if not trace.has_data and any(not trace.table.may_be(got.name, k, v) for k, v in got.args.items()):
@@ -400,6 +408,7 @@ def compare_thread(trace, tid, wanted, events, strict, met):
         want = wanted[at] if at < len(wanted) else None
         if want and same_event(trace, want, ev):
             want.met_by = ev
+            trace.bound.update(trace.binding)
             at += 1
             if ev.is_mark(MARK_BEGIN):
                 strict = True
@@ -464,9 +473,20 @@ class Expectations:
 # Running.
 
 
-def is_traced(pid):
+def status_of(pid):
     with open(f"/proc/{pid}/status") as f:
-        return "\nTracerPid:\t0\n" not in f.read()
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def nr_sleeps(pid):
+    """How often the program gave up the processor, if it sleeps now."""
+    status = status_of(pid)
+    return int(status["voluntary_ctxt_switches"]) if status["State"].startswith("S") else 0
+
+
+def is_recorded(pid, nr_before):
+    """The recorder has stopped it, and let it go to sleep again: from now on calls are seen."""
+    return status_of(pid)["TracerPid"] != "0" and nr_sleeps(pid) >= nr_before + 2
 
 
 class Case:
@@ -521,9 +541,12 @@ class Case:
                 stdout=subprocess.DEVNULL,
                 stderr=err,
             )
+        nr_before = 0
+        while program.poll() is None and not nr_before:
+            nr_before = nr_sleeps(program.pid)
         with ThreadPoolExecutor(1) as one:
             recording = one.submit(self.command, [*words, f"--attach={program.pid}"], "record")
-            while not recording.done() and not is_traced(program.pid):
+            while not recording.done() and not is_recorded(program.pid, nr_before):
                 time.sleep(0.01)
             program.stdin.close()
             ended = [program.wait(), recording.result()]
@@ -551,6 +574,8 @@ class Case:
             )
             met += lines
         self.problems += compare_times(met)
+        if len(set(trace.bound.values())) < len(trace.bound):
+            self.problems.append(f"two names for one value: {trace.bound}")
 
     def command(self, words, name, **kwargs):
         with open(self.file(name + ".out"), "wb") as out, open(self.file(name + ".err"), "wb") as err:

@@ -168,6 +168,13 @@ int mode_int80(int argc, char **argv)
 		if (r != sizeof(text) - 1)
 			return NOT_ALLOWED;
 	}
+	/* fstat64: a struct that is laid out in another way */
+	__asm__ volatile("int $0x80"
+			 : "=a"(r)
+			 : "a"(197L), "b"(1L), "c"(low)
+			 : "memory", "r8", "r9", "r10", "r11");
+	if (r)
+		return NOT_ALLOWED;
 	some_calls("calls", 10, 1);
 	return 0;
 #else

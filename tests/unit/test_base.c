@@ -79,12 +79,13 @@ static void test_err_is_cut(void **state)
 static void test_arena(void **state)
 {
 	struct arena a;
-	uint8_t *first, *p;
+	uint8_t *kept, *p;
 	size_t i;
 
 	(void)state;
 	arena_init(&a);
-	first = arena_alloc(&a, 1);
+	p = arena_alloc(&a, 1);
+	assert_true(a.end - p <= 4096); /* thousands of threads have one each */
 	for (i = 1; i < 1000; i++) {
 		p = arena_alloc(&a, i);
 		assert_int_equal((uintptr_t)p % 8, 0);
@@ -94,7 +95,18 @@ static void test_arena(void **state)
 	memset(p, 0xee, 1 << 20);
 	assert_string_equal(arena_memdup0(&a, "abcdef", 3), "abc");
 	arena_reset(&a);
-	assert_ptr_equal(arena_alloc(&a, 1), first);
+	kept = arena_alloc(&a, 1);
+	assert_int_equal(a.end - kept, 64 << 10);
+	(void)arena_alloc(&a, 64 << 10);
+	arena_reset(&a);
+	/* From now on there is enough, and always the same. */
+	for (i = 0; i < 3; i++) {
+		p = arena_alloc(&a, 1);
+		(void)arena_alloc(&a, 60 << 10);
+		arena_reset(&a);
+		assert_ptr_equal(arena_alloc(&a, 1), p);
+		arena_reset(&a);
+	}
 	arena_release(&a);
 	arena_release(&a);
 	arena_reset(&a);

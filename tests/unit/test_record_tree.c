@@ -13,6 +13,8 @@
 #include <ftw.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -488,6 +490,132 @@ static void test_cwd_that_is_gone(void **state)
 	assert_int_equal(count_entries(INITIAL, below("d")), 0);
 }
 
+/* What was known of a working directory holds no longer than it is true. */
+static void test_cwd_that_moves(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir("a", 0755), 0);
+	assert_int_equal(mkdir("a/b", 0755), 0);
+	assert_int_equal(mkdir("c", 0755), 0);
+	touch("x");
+	touch_call(SC_chdir, "a/b", NULL);
+	assert_int_equal(chdir("a/b"), 0);
+	settle();
+	touch("x");
+	touch_call(SC_rename, below("a"), below("c/d"));
+	assert_int_equal(rename(below("a"), below("c/d")), 0);
+	settle();
+	touch("y"); /* noted under the name that its directory had */
+	touch("../z");
+	touch_call(SC_mkdir, "/tmp", NULL);
+	touch("../../w");
+	finish();
+	assert_int_equal(chdir(top), 0);
+	assert_int_equal(flags_of(INITIAL, below("x")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/x")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/y")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/z")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("c/w")), MISSING);
+	assert_int_equal(flags_of(FINAL, below("c/d/b/y")), MISSING);
+	assert_int_equal(count_entries(INITIAL, below("c/d/b/y")), 0);
+}
+
+/* Threads that share a working directory, or have one of their own. */
+static int other_thread(void *arg)
+{
+	int *pipes = arg;
+	char c;
+
+	/* Where the others are not: so it shares nothing. */
+	c = unshare(CLONE_FS) || chdir("own") ? 'n' : 'y';
+	if (write(pipes[1], &c, 1) == 1)
+		(void)!read(pipes[2], &c, 1); /* until we are done */
+	return 0;
+}
+
+static void test_cwd_of_threads(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_int(AT_FDCWD), value_str(&arena, "f") };
+	char *stack = xmalloc(65536), c;
+	int pipes[4];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(mkdir("own", 0755), 0);
+	assert_true(!pipe(pipes) && !pipe(pipes + 2));
+	touch("f");
+	/* Shares files with us so that it can be told, but no number. */
+	child = clone(other_thread, stack + 65536, CLONE_FS | CLONE_FILES | CLONE_VM | SIGCHLD,
+		      (int[]){ pipes[0], pipes[1], pipes[2] });
+	assert_true(child > 0);
+	assert_int_equal(read(pipes[0], &c, 1), 1);
+	assert_int_equal(c, 'y');
+	OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+	assert_int_equal(write(pipes[3], "x", 1), 1);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	touch("g");
+	finish();
+	free(stack);
+	assert_int_equal(flags_of(INITIAL, below("f")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("g")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("own/f")), MISSING);
+	for (c = 0; c < 4; c++)
+		(void)close(pipes[(unsigned char)c]);
+}
+
+/* Known directories are gone through at once, but only while they are what they were. */
+static void test_known_directories(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir("a", 0755), 0);
+	assert_int_equal(mkdir("a/b", 0755), 0);
+	assert_int_equal(mkdir("a/b/c", 0755), 0);
+	assert_int_equal(mkdir("other", 0755), 0);
+	assert_int_equal(mkdir("other/c", 0755), 0);
+	write_file("other/c/f", "other");
+	touch("a/b/c/1");
+	touch("./a//b/./c/2");
+	touch(below("a/b/c/3"));
+	touch("a/b/c/../4");
+	/* Others do this, so nobody tells us. */
+	assert_int_equal(rename("a/b", "kept"), 0);
+	assert_int_equal(symlink("../other", "a/b"), 0);
+	touch("a/b/c/f");
+	assert_int_equal(unlink("a/b"), 0);
+	assert_int_equal(rename("other", "a/b"), 0);
+	touch("a/b/c/g");
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("a/b/c/1")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/c/2")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/c/3")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/4")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("other/c/f")), CONTENT_KEPT);
+	assert_int_equal(count_entries(INITIAL, below("a/b/c/f")), 0);
+	assert_int_equal(flags_of(INITIAL, below("other/c/g")), MISSING);
+	assert_int_equal(count_entries(INITIAL, below("a/b")), 1);
+}
+
+/* What was open before the first call. */
+static void test_found_descriptors(void **state)
+{
+	int closed, kept;
+
+	(void)state;
+	write_file("closed", "c");
+	write_file("kept", "k");
+	closed = open("closed", O_RDONLY | O_CLOEXEC);
+	kept = open("kept", O_RDONLY);
+	OK(tree_touch_descriptors(tree, getpid(), true, 5));
+	write_file("kept", "changed");
+	finish();
+	(void)close(closed);
+	(void)close(kept);
+	assert_int_equal(count_entries(INITIAL, below("closed")), 0);
+	assert_int_equal(flags_of(INITIAL, below("kept")), CONTENT_KEPT);
+	assert_int_equal(stat_of(INITIAL, below("kept"), SIZE), 1);
+	assert_int_equal(stat_of(FINAL, below("kept"), SIZE), 7);
+}
+
 static void test_hard_links(void **state)
 {
 	(void)state;
@@ -699,6 +827,7 @@ static void test_races(void **state)
 	}
 	atomic_store(&stop, true);
 	(void)pthread_join(thread, NULL);
+	touch_call(SC_exit, "", NULL); /* of what keeps a file system busy nothing stays open */
 	assert_int_equal(count_descriptors(), nr_fds);
 	finish();
 }
@@ -773,6 +902,10 @@ int main(void)
 		TREE_TEST(test_bases),
 		TREE_TEST(test_root_has_no_parent),
 		TREE_TEST(test_cwd_that_is_gone),
+		TREE_TEST(test_cwd_that_moves),
+		TREE_TEST(test_cwd_of_threads),
+		TREE_TEST(test_known_directories),
+		TREE_TEST(test_found_descriptors),
 		TREE_TEST(test_hard_links),
 		TREE_TEST(test_special_files),
 		TREE_TEST(test_xattrs),

@@ -4,6 +4,12 @@
  * Numbers come in runs with the same answer, tried from the lowest up, since
  * the calls that programs make most have low numbers. Calls of another
  * architecture all go to the tracer: their numbers mean something else.
+ *
+ * A program may put filters of its own behind ours. All are asked, the most
+ * restrictive answer counts, and among equal ones that of the youngest filter.
+ * So a call that the program's filter refuses never reaches us by ours, and one
+ * that it hands to a tracer (which it has not: the call must fail) comes with
+ * the program's number instead of our mark.
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -43,8 +49,7 @@ static bool nr_wanted(const bool *wanted, unsigned int nr)
 
 	if (!row)
 		return wanted[SC_unknown_call];
-	/* A filter of the program's own must be seen: it may hide calls from ours. */
-	if (wanted[row->id] || row->id == SC_seccomp || row->id == SC_prctl)
+	if (wanted[row->id] || calls_are_seen(row, wanted))
 		return true;
 	for (id = 0; id < ROW_ID_MAX; id++) {
 		const struct row *r = wanted[id] ? row_by_id(id) : NULL;
@@ -56,14 +61,15 @@ static bool nr_wanted(const bool *wanted, unsigned int nr)
 	return false;
 }
 
-void filter_build(const bool *wanted, struct sock_fprog *ret)
+void filter_build(const bool *wanted, uint16_t mark, struct sock_fprog *ret)
 {
+	const uint32_t to_tracer = SECCOMP_RET_TRACE | mark;
 	struct program *p = xcalloc(1, sizeof(*p));
 	unsigned int nr;
 
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_AUDIT_ARCH, 1, 0);
-	put(p, BPF_RET | BPF_K, SECCOMP_RET_TRACE, 0, 0);
+	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	for (nr = 1; nr < NR_MAX; nr++) {
 		bool before = nr_wanted(wanted, nr - 1);
@@ -72,8 +78,8 @@ void filter_build(const bool *wanted, struct sock_fprog *ret)
 			continue;
 		/* Below nr: the answer of the run that ends here. */
 		put(p, BPF_JMP | BPF_JGE | BPF_K, nr, 1, 0);
-		put(p, BPF_RET | BPF_K, before ? SECCOMP_RET_TRACE : SECCOMP_RET_ALLOW, 0, 0);
+		put(p, BPF_RET | BPF_K, before ? to_tracer : SECCOMP_RET_ALLOW, 0, 0);
 	}
-	put(p, BPF_RET | BPF_K, SECCOMP_RET_TRACE, 0, 0);
+	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
 	*ret = (struct sock_fprog){ .len = (unsigned short)p->len, .filter = p->code };
 }

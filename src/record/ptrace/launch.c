@@ -63,6 +63,7 @@ struct launch {
 /* In the child. What is done here is not recorded; the execve is. */
 static NORETURN void child_main(struct launch *l, const sigset_t *mask)
 {
+	unsigned int i;
 	char c;
 
 	(void)close(l->go[1]);
@@ -77,6 +78,9 @@ static NORETURN void child_main(struct launch *l, const sigset_t *mask)
 		     syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &l->filter) < 0))
 			goto failed;
 	}
+	/* What a stop costs, seen by calls that do nothing. */
+	for (i = 0; i < COST_NR_TRIALS; i++)
+		(void)syscall(SYS_getppid);
 	execv(l->path, l->argv);
 failed:
 	_exit(127); /* the tracer has seen the execve's error */
@@ -151,7 +155,9 @@ int tracer_launch(struct tracer *tr, struct err *err)
 	int r;
 
 	if (tr->o->wanted) {
-		filter_build(tr->o->wanted, &l.filter);
+		/* Programs choose small numbers; another one each time, that none can count on it. */
+		tr->filter_mark = (uint16_t)(0x8000 | tr->start_ns);
+		filter_build(tr->o->wanted, tr->filter_mark, &l.filter);
 		tr->filtered = true;
 	}
 	r = start_child(tr, &l, err);
@@ -173,7 +179,7 @@ int tracer_launch(struct tracer *tr, struct err *err)
 
 /* Attaching. */
 
-static int note_descriptor(struct tracer *tr, struct tracee *t, int fd)
+static int note_descriptor(struct tracer *tr, struct tracee *t, int fd, bool before_exec)
 {
 	struct event ev = { .row = row_by_id(EV_found_fd) };
 	unsigned long long offset = 0;
@@ -192,6 +198,10 @@ static int note_descriptor(struct tracer *tr, struct tracee *t, int fd)
 	snprintf(name, sizeof(name), "/proc/%d/fdinfo/%d", (int)t->pid, fd);
 	if (!io_read_file(name, 65536, &info, NULL))
 		(void)sscanf(buf_str(&info), "pos: %llu flags: %o", &offset, &flags);
+	if (before_exec && (flags & O_CLOEXEC)) {
+		buf_release(&info);
+		return 0; /* ours: the command will not have it */
+	}
 	arena_init(&a);
 	ev.args[0] = value_int(fd);
 	ev.args[1] = value_bytes(&a, target, (size_t)len);
@@ -246,7 +256,7 @@ static int note_state(struct tracer *tr, struct tracee *t)
 	return r;
 }
 
-static int note_process(struct tracer *tr, struct tracee *t)
+int tracer_note_process(struct tracer *tr, struct tracee *t, bool before_exec)
 {
 	struct dirent *de;
 	char name[64];
@@ -257,7 +267,7 @@ static int note_process(struct tracer *tr, struct tracee *t)
 	d = opendir(name);
 	while (!r && d && (de = readdir(d))) {
 		if (de->d_name[0] != '.')
-			r = note_descriptor(tr, t, (int)strtol(de->d_name, NULL, 10));
+			r = note_descriptor(tr, t, (int)strtol(de->d_name, NULL, 10), before_exec);
 	}
 	if (d)
 		(void)closedir(d);
@@ -294,6 +304,7 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 		t = tracees_get(&tr->all, tid);
 		t->pid = pid;
 		t->state = TRACEE_RUNNING;
+		t->cpu.has_company = true; /* or had, before we came */
 		(void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL); /* its stop begins the recording */
 		fresh++;
 	}
@@ -304,7 +315,6 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 int tracer_attach(struct tracer *tr, struct err *err)
 {
 	pid_t pid = tr->o->attach_pid;
-	struct tracee *leader;
 	int r;
 
 	/* A thread may make another while we look: until a round finds none. */
@@ -313,13 +323,10 @@ int tracer_attach(struct tracer *tr, struct err *err)
 	while (r > 0);
 	if (r < 0)
 		return r;
-	leader = tracees_find(&tr->all, pid);
 	MAP_EACH (&tr->all.by_tid, e) {
 		struct tracee *t = e->value;
 
 		r = tracer_begin_thread(tr, t, 0, 0, START_ATTACH);
-		if (!r && t == leader)
-			r = note_process(tr, t);
 		if (r < 0)
 			return err_set(err, r, "cannot write %s", tr->o->output);
 	}

@@ -147,9 +147,9 @@ static int put_source(struct tracer *tr)
 	if (!r)
 		r = put_meta(tr, "recorder", "ptrace");
 	if (!r)
-		r = put_meta(tr, "recorder_options", "data=%s contents=%llu calls=%s",
+		r = put_meta(tr, "recorder_options", "data=%s contents=%llu calls=%s paths=%s",
 			     policies[tr->o->data], (unsigned long long)tr->o->content_max_bytes,
-			     tr->o->wanted ? "some" : "all");
+			     tr->o->wanted ? "some" : "all", tr->o->paths.wants ? "some" : "all");
 	if (!r)
 		r = put_meta(tr, "start_realtime_ns", "%llu",
 			     (unsigned long long)clock_realtime_ns());
@@ -173,6 +173,10 @@ static int put_end(struct tracer *tr)
 		r = trace_feed_loss(tr->feed, &cut);
 	if (!r && tr->o->wanted)
 		r = trace_feed_loss(tr->feed, &left_out);
+	left_out.count = tr->nr_left_out;
+	left_out.note = "calls that touch no path that was asked for";
+	if (!r && tr->o->paths.wants)
+		r = trace_feed_loss(tr->feed, &left_out);
 	return r;
 }
 
@@ -187,6 +191,7 @@ static int run_tracer(struct tracer *tr, struct err *err)
 	command_pid = tr->child;
 	if (!r)
 		tracer_loop(tr);
+	tr->res->slowdown_percent = cost_slowdown_percent(&tr->cost);
 	if (!r && tr->child && !tr->started)
 		r = err_set(err, -tr->exec_err, "cannot run %s", tr->path);
 	command_pid = 0;
@@ -208,15 +213,14 @@ static void take_totals(struct tracer *tr)
 static void finish(struct tracer *tr)
 {
 	struct err why = { "" };
-	int r = tree_finish(tr->tree, tracer_now(tr));
+	int r;
 
+	/* Closing returns the first failure, and with its words; what is said of the end may fit. */
+	(void)!tree_finish(tr->tree, tracer_now(tr));
 	tr->res->elapsed_ns = tracer_now(tr);
-	if (!r)
-		r = put_end(tr);
-	if (!r)
-		r = trace_feed_flush(tr->feed);
+	(void)!put_end(tr); /* likewise */
+	(void)!trace_feed_flush(tr->feed); /* likewise */
 	take_totals(tr);
-	/* Closing returns the first failure, and with its words. */
 	r = trace_writer_close(tr->writer, &why);
 	tr->writer = NULL;
 	/* The program did what it did; that its trace is not whole is told beside that. */
@@ -229,7 +233,7 @@ static void finish(struct tracer *tr)
 static int ptrace_run(const struct record_options *o, struct record_result *ret, struct err *err)
 {
 	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes };
-	struct trace_writer_options options = { .replace = o->replace };
+	struct trace_writer_options options = { .replace = o->replace, .reserve = true };
 	struct tracer tr = { .o = o, .res = ret };
 	int r;
 

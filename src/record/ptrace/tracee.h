@@ -18,6 +18,9 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "model/event.h"
+#include "record/ptrace/clones.h"
+#include "record/ptrace/cpu.h"
+#include "record/ptrace/interrupts.h"
 #include "trace/writer.h"
 
 enum tracee_state {
@@ -37,7 +40,11 @@ struct tracee {
 	pid_t exec_former_tid;
 	uint64_t nr_cut_calls, cut_bytes; /* whose data could not be read, and how much of it */
 	bool cut_denied; /* because the process protects its memory */
+	uint64_t nr_unread_calls; /* of a 32-bit program, with structs */
 	bool own_filter; /* has a seccomp filter of its own, which ours cannot see past */
+	bool is_active; /* in no waiting call; since when */
+	uint64_t active_since_ns;
+	struct cpu_meter cpu;
 	uint64_t space; /* number of its address space */
 	struct trace_stream *stream;
 
@@ -47,10 +54,14 @@ struct tracee {
 	uint64_t nr;
 	uint16_t flags;
 	uint64_t regs[6];
+	uint64_t clone_flags; /* of one that makes a child */
+	struct hidden_flag hidden;
 	uint64_t enter_ns, held_ns;
+	uint64_t carried_ns; /* held since the last call that was recorded, for the next */
 	bool entry_denied; /* of this call: memory was refused, bytes were cut */
-	uint64_t entry_cut_bytes;
+	uint64_t entry_cut_bytes, entry_unread;
 	struct value args[ROW_ARGS_MAX];
+	struct kept_events kept; /* of the last call */
 	struct arena arena;
 };
 

@@ -13,6 +13,7 @@
 #include "record/aio.h"
 #include "record/capture.h"
 #include "record/found.h"
+#include "record/ptrace/cost.h"
 #include "record/ptrace/tracee.h"
 #include "record/recorder.h"
 #include "record/tree.h"
@@ -40,6 +41,7 @@ struct tracer {
 	bool started; /* its execve succeeded */
 	int exec_err; /* or why it did not */
 	bool filtered; /* a seccomp filter chooses the calls: between them threads run free */
+	uint16_t filter_mark; /* of the stops that it makes */
 	bool silent; /* recording has ended, the program has not */
 
 	struct trace_writer *writer;
@@ -52,7 +54,12 @@ struct tracer {
 
 	uint64_t start_ns; /* of the monotonic clock */
 	uint64_t next_tick_ns, tick_ns;
+	int look_score; /* how often it was of use lately to look for a stop before sleeping */
+	unsigned int nr_not_looked;
 	uint64_t next_space;
+	struct cost cost;
+	struct cpu_meters cpus;
+	uint64_t nr_left_out; /* calls that touch no path that is asked for */
 };
 
 uint64_t tracer_now(const struct tracer *tr);
@@ -61,20 +68,73 @@ uint64_t tracer_now(const struct tracer *tr);
 MUST_CHECK int tracer_find_program(struct tracer *tr, struct err *err);
 /* Starts the command, stopped before its execve, with the tracer attached to it. */
 MUST_CHECK int tracer_launch(struct tracer *tr, struct err *err);
-/* Attaches to all threads of a process and notes its open descriptors. */
+/* Attaches to all threads of a process. */
 MUST_CHECK int tracer_attach(struct tracer *tr, struct err *err);
+/* Notes cwd, root, umask and descriptors that a process has when the recording begins. */
+MUST_CHECK int tracer_note_process(struct tracer *tr, struct tracee *t, bool before_exec);
 /* Runs until no traced thread is left. */
 void tracer_loop(struct tracer *tr);
+
+/* Lets a stopped thread go on, with a signal or 0. */
+void tracer_resume(struct tracer *tr, struct tracee *t, int signo);
+
+/* Whether the thread is in no waiting call: for the cost of tracing. */
+void tracer_set_active(struct tracer *tr, struct tracee *t, bool active, uint64_t now_ns);
+
+/* Writing (output.c). */
+
+/* The recording ends as it was meant to, before the program does. */
+void tracer_be_silent(struct tracer *tr);
+/* It ends too early: the program goes on alone where it can. */
+void tracer_cut_short(struct tracer *tr, int r, const char *why);
+/* Appends an event of this thread; row and arguments are given, ids and stream filled in. */
+MUST_CHECK int tracer_emit(struct tracer *tr, struct tracee *t, struct event *ev);
+/* As that, unless the recording is over; a failure ends it, as with all that follow. */
+void tracer_put_event(struct tracer *tr, struct tracee *t, struct event *ev);
+/* An event that is no call. */
+void tracer_put_now(struct tracer *tr, struct tracee *t, enum row_id id, const struct value *args,
+		    unsigned int nr);
+/* The call that the thread is in, whose exit stop was seen at that time. */
+void tracer_make_call(struct tracer *tr, struct tracee *t, struct outcome outcome, uint64_t seen_ns,
+		      struct event *ret);
+void tracer_put_call(struct tracer *tr, struct tracee *t, struct outcome outcome, uint64_t seen_ns);
+void tracer_put_loss(struct tracer *tr, const struct loss *loss);
+void tracer_close_stream(struct tracer *tr, struct tracee *t);
+
+/* Threads (threads.c). */
 
 /* A thread begins: its stream and its thread_start event. how: of the set start_how. */
 MUST_CHECK int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent,
 				   uint64_t clone_flags, int how);
-/* Appends an event of this thread; row and arguments are given, ids and stream filled in. */
-MUST_CHECK int tracer_emit(struct tracer *tr, struct tracee *t, struct event *ev);
+/* As that, within the loop: a failure ends the recording. */
+void tracer_start_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint64_t clone_flags,
+			 int how);
+/* The stop that tells of a child. */
+void tracer_new_thread(struct tracer *tr, struct tracee *parent);
+/* A thread is gone; what it was doing was not finished. */
+void tracer_end_thread(struct tracer *tr, struct tracee *t, int status);
+/*
+ * The stop within a successful execve. The thread that made it goes on as the
+ * leader, and is returned; the leader that was (if another) has vanished
+ * without a word.
+ */
+struct tracee *tracer_exec(struct tracer *tr, struct tracee *t);
+/* After the execve itself is in the trace: what the process is now. */
+void tracer_finish_exec(struct tracer *tr, struct tracee *t);
 
-/* The filter that stops only wanted calls, for the child to install; its code is the caller's to free. */
+/* Calls (calls.c). */
+
+/* Calls that the tracer has to know of, also when they are not wanted themselves. */
+bool calls_are_seen(const struct row *row, const bool *wanted);
+/* A stop at the entry or the exit of a call. */
+void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns);
+
+/*
+ * The filter that stops only wanted calls, for the child to install; its code is
+ * the caller's to free. The stops that it makes carry the mark.
+ */
 struct sock_fprog;
-void filter_build(const bool *wanted, struct sock_fprog *ret);
+void filter_build(const bool *wanted, uint16_t mark, struct sock_fprog *ret);
 
 /* Puts the dispositions back; also called in the child. */
 void signals_restore(const struct signals *s);

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls: what is seen of one at its entry and at its exit becomes an event.
+ *
+ * Times. A call begins when its thread is let go from the entry stop and ends
+ * when its exit stop is seen; from each stop's arrival to the thread's release
+ * the recorder holds it, and that is added up beside the call, so that the
+ * computing between two calls can be told from our own work. Where it was held
+ * for something that makes no call event, the next one carries that.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "record/ptrace/registers.h"
+#include "record/ptrace/tracer.h"
+
+static bool arch_of(uint32_t audit_arch, enum arch *ret)
+{
+	switch (audit_arch) {
+	case AUDIT_ARCH_X86_64:
+		*ret = ARCH_X86_64;
+		return true;
+	case AUDIT_ARCH_I386:
+		*ret = ARCH_I386;
+		return true;
+	case AUDIT_ARCH_AARCH64:
+		*ret = ARCH_AARCH64;
+		return true;
+	}
+	return false;
+}
+
+static bool is_exec(const struct row *row)
+{
+	return row->id == SC_execve || row->id == SC_execveat;
+}
+
+/*
+ * A 32-bit program passes a long number in two registers, and a signed one
+ * without its upper half: as a 64-bit program would have passed them.
+ */
+static void widen(struct tracee *t, const struct row *row, unsigned int wide)
+{
+	uint64_t raw[6];
+	unsigned int i, from = 0;
+
+	memcpy(raw, t->regs, sizeof(raw));
+	for (i = 0; i < 6; i++) {
+		const struct arg *a = i < row->nr_args ? &row->args[i] : NULL;
+
+		t->regs[i] = from < 6 ? raw[from] : 0;
+		if (wide >> i & 1 && from < 5)
+			t->regs[i] |= raw[++from] << 32;
+		else if (a && kind_infos[a->kind].wire == 'i')
+			t->regs[i] = (uint64_t)(int64_t)(int32_t)t->regs[i];
+		from++;
+	}
+}
+
+/* An unknown call is shown with its number and registers. */
+static void find_row(struct tracee *t, const struct __ptrace_syscall_info *info)
+{
+	unsigned int nr = (unsigned int)info->entry.nr, i;
+	const struct row *row = NULL;
+	enum arch arch = ARCH_X86_64;
+
+	for (i = 0; i < 6; i++)
+		t->regs[i] = info->entry.args[i];
+	t->flags = 0;
+	if (arch_of(info->arch, &arch))
+		row = row_by_nr(arch, nr);
+	if (arch == ARCH_I386)
+		t->flags |= EVENT_COMPAT;
+	if (!row) {
+		t->row = row_by_id(SC_unknown_call);
+		return;
+	}
+	if (arch == ARCH_I386)
+		widen(t, row, row_wide_args(arch, nr));
+	t->row = row_select_variant(row, t->regs);
+}
+
+static void capture_unknown(struct tracee *t)
+{
+	unsigned int i;
+
+	t->args[0] = value_int((int64_t)t->nr);
+	for (i = 0; i < 6; i++)
+		t->args[1 + i] = value_uint(t->regs[i]);
+}
+
+static void aim_at(struct tracer *tr, struct tracee *t)
+{
+	tr->memory.tid = t->tid;
+	tr->memory.denied = t->entry_denied;
+	tr->capture.arena = &t->arena;
+	tr->capture.narrow = t->flags & EVENT_COMPAT;
+	tr->capture.truncated_bytes = t->entry_cut_bytes;
+	tr->capture.nr_unread_structs = t->entry_unread;
+}
+
+/* What could not be read is summed up, and told when the thread ends. */
+static void note_cut(struct tracer *tr, struct tracee *t, const struct outcome *o)
+{
+	t->nr_unread_calls += tr->capture.nr_unread_structs != 0;
+	if (!tr->memory.denied && !tr->capture.truncated_bytes)
+		return;
+	if (o->err)
+		return;
+	t->nr_cut_calls++;
+	t->cut_bytes += tr->capture.truncated_bytes;
+	t->cut_denied |= tr->memory.denied;
+}
+
+static void read_entry(struct tracer *tr, struct tracee *t)
+{
+	struct aio_call call = {
+		.pid = t->pid, .tid = t->tid, .row = t->row, .regs = t->regs, .args = t->args
+	};
+	int r;
+
+	arena_reset(&t->arena);
+	t->entry_denied = false;
+	t->entry_cut_bytes = t->entry_unread = 0;
+	aim_at(tr, t);
+	if (t->row->id == SC_unknown_call) {
+		capture_unknown(t);
+		return;
+	}
+	r = capture_entry(&tr->capture, t->row, t->regs, t->args);
+	if (r >= 0)
+		r = aio_entry(tr->aio, &tr->capture, &call);
+	if (r >= 0)
+		r = tree_touch(tr->tree, t->tid, t->row, t->args, tracer_now(tr));
+	t->entry_denied = tr->memory.denied;
+	t->entry_cut_bytes = tr->capture.truncated_bytes;
+	t->entry_unread = tr->capture.nr_unread_structs;
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+}
+
+static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome *o)
+{
+	struct aio_call call = { .pid = t->pid,
+				 .tid = t->tid,
+				 .row = t->row,
+				 .regs = t->regs,
+				 .outcome = o,
+				 .args = t->args };
+	int r;
+
+	if (t->row->id == SC_unknown_call)
+		return;
+	aim_at(tr, t);
+	r = capture_exit(&tr->capture, t->row, t->regs, o, t->args);
+	/* It moves bytes in the direction that its pipe allows. */
+	if (r >= 0 && t->row->id == SC_vmsplice && !o->err &&
+	    found_is_read_end(t->tid, (int)t->regs[0]))
+		r = capture_turned(&tr->capture, t->row, t->regs, o, t->args, 1);
+	if (r >= 0)
+		r = aio_exit(tr->aio, &tr->capture, &call);
+	/* Of calls that change the memory map, not all may have come by. */
+	if (tr->o->wanted || tr->o->paths.wants)
+		found_forget(tr->found, t->space);
+	if (r >= 0)
+		r = found_fill(tr->found, &tr->capture, t->pid, t->tid, t->space, t->row, t->regs,
+			       o, t->args);
+	/* What could not be read at the entry has waited for the outcome. */
+	note_cut(tr, t, o);
+	tree_leave(tr->tree, t->tid);
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+}
+
+/* Whatever is recorded: every child must be seen. */
+static void enter_clone(struct tracer *tr, struct tracee *t)
+{
+	struct loss untraced = {
+		.kind = LOSS_CALL_UNSEEN,
+		.pid = (uint32_t)t->pid,
+		.tid = (uint32_t)t->tid,
+		.count = 1,
+		.from_ns = tracer_now(tr),
+		.to_ns = tracer_now(tr),
+		.note = "a child that was made with CLONE_UNTRACED is not recorded",
+	};
+
+	if (!clones_enter(t))
+		tracer_put_loss(tr, &untraced);
+}
+
+static bool wants_call(struct tracer *tr, struct tracee *t)
+{
+	if (tr->o->wanted && !tr->o->wanted[t->row->id])
+		return false;
+	if (!tr->o->paths.wants)
+		return true;
+	aim_at(tr, t);
+	if (paths_want_call(&tr->o->paths, &tr->capture, t->tid, t->row, t->regs))
+		return true;
+	tr->nr_left_out++;
+	return false;
+}
+
+static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_syscall_info *info,
+		     uint64_t seen_ns)
+{
+	t->state = TRACEE_IN_CALL;
+	find_row(t, info);
+	if (!t->recorded && t->row->id == SC_getppid && !tr->cost.is_trial)
+		cost_begin_trial(&tr->cost, t->pid);
+	if (!t->recorded && is_exec(t->row) && t->tid == tr->child) {
+		cost_end_trial(&tr->cost, t->pid, seen_ns);
+		tracer_start_thread(tr, t, 0, 0, START_LAUNCH);
+	}
+	t->state = TRACEE_IN_CALL;
+	if (!t->recorded || tr->silent) {
+		if (clones_is_one(t->row))
+			enter_clone(tr, t);
+		t->row = NULL;
+		return;
+	}
+	t->nr = info->entry.nr;
+	t->unwanted = !wants_call(tr, t);
+	if (!t->unwanted)
+		read_entry(tr, t);
+	/* After its arguments were read: they are recorded as they are. */
+	if (clones_is_one(t->row))
+		enter_clone(tr, t);
+	t->enter_ns = tracer_now(tr);
+	if (t->row->class & A_WAITS)
+		tracer_set_active(tr, t, false, t->enter_ns);
+	t->held_ns = t->enter_ns - seen_ns;
+	if (!t->unwanted) {
+		t->held_ns += t->carried_ns;
+		t->carried_ns = 0;
+	}
+}
+
+static struct outcome outcome_of(const struct __ptrace_syscall_info *info)
+{
+	if (info->exit.is_error)
+		return (struct outcome){ .ret = -1, .err = (int32_t)-info->exit.rval };
+	return (struct outcome){ .ret = info->exit.rval };
+}
+
+static void new_group(struct tracer *tr, pid_t pid)
+{
+	pid_t pgid = getpgid(pid);
+
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *t = e->value;
+
+		if (t->pid == pid && pgid > 0)
+			t->pgid = pgid;
+	}
+}
+
+/* Calls whose outcome says something of the recording, or changes what every event says. */
+static void note_odd_calls(struct tracer *tr, struct tracee *t, const struct outcome *o)
+{
+	struct loss conflict = { .kind = LOSS_CALL_UNSEEN,
+				 .pid = (uint32_t)t->pid,
+				 .tid = (uint32_t)t->tid,
+				 .count = 1,
+				 .from_ns = t->enter_ns,
+				 .to_ns = t->enter_ns,
+				 .note = "the program is a tracer: what it would trace, we trace" };
+
+	if (is_exec(t->row) && t->tid == tr->child && !tr->started) {
+		tr->started = !o->err;
+		tr->exec_err = o->err;
+	}
+	if (t->row->id == SC_ptrace && o->err == EPERM)
+		tracer_put_loss(tr, &conflict);
+	if (!o->err && t->row->id == SC_setsid)
+		new_group(tr, t->pid);
+	if (!o->err && t->row->id == SC_setpgid)
+		new_group(tr, t->regs[0] ? (pid_t)t->regs[0] : t->pid);
+}
+
+/* Where io_uring has its rings must be known although it is not recorded. */
+static void follow_unwanted(struct tracer *tr, struct tracee *t, const struct outcome *o)
+{
+	struct aio_call call = { .pid = t->pid,
+				 .tid = t->tid,
+				 .row = t->row,
+				 .regs = t->regs,
+				 .outcome = o,
+				 .args = t->args };
+	int r;
+
+	if (!aio_follows(t->row))
+		return;
+	arena_reset(&t->arena);
+	memset(t->args, 0, sizeof(t->args)); /* not known, instead of those of another call */
+	t->entry_denied = false;
+	t->entry_cut_bytes = t->entry_unread = 0;
+	aim_at(tr, t);
+	r = aio_exit(tr->aio, &tr->capture, &call);
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+}
+
+static bool is_filter_call(const struct tracee *t)
+{
+	return t->row->id == SC_seccomp || t->row->id == SC_prctl_set_seccomp;
+}
+
+/* What note_odd_calls() and others here look at, whether it is recorded or not. */
+bool calls_are_seen(const struct row *row, const bool *wanted)
+{
+	if (wanted[SC_io_uring_enter] && aio_follows(row))
+		return true;
+	switch ((int)row->id) {
+	case SC_seccomp: /* a filter of the program's own may hide calls from ours */
+	case SC_prctl:
+	case SC_ptrace:
+	case SC_setsid:
+	case SC_setpgid:
+		return true;
+	}
+	return is_exec(row) || clones_is_one(row);
+}
+
+/* A filter may be put on all threads of the process at once. */
+static void mark_own_filter(struct tracer *tr, const struct tracee *t)
+{
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *other = e->value;
+
+		if (other->pid == t->pid)
+			other->own_filter = true;
+	}
+}
+
+/*
+ * A filter that answers with a trap undoes the call: its number stands where
+ * the result should be, and a SIGSYS waits.
+ */
+static bool was_trapped(const struct tracee *t)
+{
+	struct __ptrace_peeksiginfo_args args = { .nr = 8 };
+	siginfo_t pending[8];
+	long i, n = ptrace(PTRACE_PEEKSIGINFO, t->tid, &args, pending);
+
+	for (i = 0; i < n; i++) {
+		if (pending[i].si_signo == SIGSYS)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the thread has a handler for it; a signal that the kernel forces on others is deadly. */
+static bool catches(const struct tracee *t, int signo)
+{
+	struct buf b = { 0 };
+	bool caught = false;
+	const char *p;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)t->tid);
+	if (!io_read_file(name, 65536, &b, NULL)) {
+		p = strstr(buf_str(&b), "\nSigCgt:");
+		caught = p && strtoull(p + 8, NULL, 16) >> (signo - 1) & 1;
+	}
+	buf_release(&b);
+	return caught;
+}
+
+/* The program's own filter undid the call: with a signal, or with death, in which it never ends. */
+static void on_trap(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
+{
+	struct outcome o = { .ret = -1, .err = ENOSYS };
+
+	if (!catches(t, SIGSYS)) {
+		t->flags |= EVENT_UNFINISHED;
+		tree_leave(tr->tree, t->tid);
+		tracer_put_call(tr, t, (struct outcome){ 0 }, seen_ns);
+		return;
+	}
+	t->flags |= EVENT_INTERRUPTED;
+	read_exit(tr, t, &o);
+	tracer_put_call(tr, t, o, seen_ns);
+}
+
+static void on_exit_stop(struct tracer *tr, struct tracee *t,
+			 const struct __ptrace_syscall_info *info, uint64_t seen_ns)
+{
+	struct outcome o = outcome_of(info);
+
+	t->state = TRACEE_RUNNING;
+	clones_put_back(t); /* no child was made */
+	if (!t->row || tr->silent)
+		return;
+	if (t->row->class & A_WAITS)
+		tracer_set_active(tr, t, true, seen_ns);
+	else
+		cost_add_call(&tr->cost, seen_ns - t->enter_ns);
+	if (!o.err && is_filter_call(t))
+		mark_own_filter(tr, t);
+	if (t->own_filter && !o.err && (uint64_t)o.ret == t->nr && was_trapped(t)) {
+		if (!t->unwanted)
+			on_trap(tr, t, seen_ns);
+		t->row = NULL;
+		return;
+	}
+	if (o.err == EINTR && t->row->id != SC_rt_sigreturn)
+		t->flags |= EVENT_INTERRUPTED;
+	if (!t->unwanted) {
+		read_exit(tr, t, &o);
+		if (interrupts_is_restart(o.err))
+			interrupts_put_call(tr, t, o, seen_ns);
+		else
+			tracer_put_call(tr, t, o, seen_ns);
+	} else {
+		follow_unwanted(tr, t, &o);
+	}
+	note_odd_calls(tr, t, &o);
+	if (t->unwanted)
+		t->carried_ns += t->held_ns + tracer_now(tr) - seen_ns;
+	t->row = NULL;
+	if (t->execing)
+		tracer_finish_exec(tr, t);
+}
+
+void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) < 0)
+		return; /* killed meanwhile */
+	/* A filter of the program's hands it to a tracer that it has not: without us it would fail. */
+	if (info.op == PTRACE_SYSCALL_INFO_SECCOMP && info.seccomp.ret_data != tr->filter_mark)
+		(void)!registers_skip_call(t->tid, ENOSYS); /* or it was killed meanwhile */
+	switch (info.op) {
+	case PTRACE_SYSCALL_INFO_SECCOMP:
+	case PTRACE_SYSCALL_INFO_ENTRY:
+		/* With a filter a call may stop twice at its entry. */
+		if (t->state != TRACEE_IN_CALL)
+			on_entry(tr, t, &info, seen_ns);
+		break;
+	case PTRACE_SYSCALL_INFO_EXIT:
+		/* A new thread stops once at the end of the clone that made it: that is its parent's. */
+		if (t->state == TRACEE_IN_CALL)
+			on_exit_stop(tr, t, &info, seen_ns);
+		break;
+	}
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/ptrace/interrupts.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "base/io.h"
+#include "record/ptrace/registers.h"
+#include "record/ptrace/tracer.h"
+
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+#define BIT(signo) (UINT64_C(1) << ((signo)-1))
+/* Signals that do not kill when nobody handles them. */
+#define HARMLESS                                                                                   \
+	(BIT(SIGCHLD) | BIT(SIGCONT) | BIT(SIGURG) | BIT(SIGWINCH) | BIT(SIGSTOP) | BIT(SIGTSTP) | \
+	 BIT(SIGTTIN) | BIT(SIGTTOU))
+
+bool interrupts_is_restart(int32_t err)
+{
+	return err == ERESTARTSYS || err == ERESTARTNOINTR || err == ERESTARTNOHAND ||
+	       err == ERESTART_RESTARTBLOCK;
+}
+
+/* Sets of signals, as bits. */
+struct signal_state {
+	uint64_t deliverable, caught, ignored;
+};
+
+static uint64_t read_set(const char *status, const char *name)
+{
+	const char *p = strstr(status, name);
+
+	return p ? strtoull(p + strlen(name), NULL, 16) : 0;
+}
+
+static void read_signals(const struct tracee *t, struct signal_state *ret)
+{
+	struct buf b = { 0 };
+	const char *s;
+	char name[64];
+
+	*ret = (struct signal_state){ 0 };
+	(void)snprintf(name, sizeof(name), "/proc/%d/task/%d/status", (int)t->pid, (int)t->tid);
+	if (!io_read_file(name, 65536, &b, NULL)) {
+		s = buf_str(&b);
+		ret->deliverable = (read_set(s, "\nSigPnd:") | read_set(s, "\nShdPnd:")) &
+				   ~read_set(s, "\nSigBlk:");
+		ret->caught = read_set(s, "\nSigCgt:");
+		ret->ignored = read_set(s, "\nSigIgn:");
+	}
+	buf_release(&b);
+}
+
+enum fate {
+	FATE_AGAIN,
+	FATE_EINTR,
+	FATE_DEATH,
+	FATE_OPEN, /* the handler's flags decide */
+};
+
+/* By the lowest signal that does something; those with low numbers are delivered first. */
+static enum fate foretell(const struct signal_state *s, int32_t err)
+{
+	uint64_t fatal = ~(s->caught | s->ignored | HARMLESS);
+	uint64_t acting = s->deliverable & (s->caught | fatal);
+	uint64_t first = acting & -acting;
+
+	if (!first)
+		return FATE_AGAIN;
+	if (first & fatal)
+		return FATE_DEATH;
+	if (err == ERESTARTNOINTR)
+		return FATE_AGAIN;
+	return err == ERESTARTSYS ? FATE_OPEN : FATE_EINTR;
+}
+
+static void put(struct tracer *tr, struct tracee *t, struct event *ev, enum fate fate)
+{
+	switch (fate) {
+	case FATE_AGAIN:
+		ev->flags |= EVENT_RESTARTED;
+		break;
+	case FATE_DEATH:
+		ev->flags |= EVENT_UNFINISHED;
+		ev->outcome = (struct outcome){ 0 };
+		break;
+	default:
+		ev->flags |= EVENT_INTERRUPTED;
+		ev->outcome.err = EINTR;
+	}
+	tracer_put_event(tr, t, ev);
+}
+
+static void put_kept(struct tracer *tr, struct tracee *t, enum fate fate)
+{
+	struct kept_events *k = &t->kept;
+	unsigned int i;
+
+	put(tr, t, k->call, fate);
+	for (i = 0; i < k->nr_signals; i++)
+		tracer_put_event(tr, t, k->signals[i]);
+	*k = (struct kept_events){ 0 };
+}
+
+void interrupts_put_call(struct tracer *tr, struct tracee *t, struct outcome o, uint64_t seen_ns)
+{
+	struct signal_state signals;
+	enum fate fate;
+	struct event ev;
+
+	read_signals(t, &signals);
+	fate = foretell(&signals, o.err);
+	tracer_make_call(tr, t, o, seen_ns, &ev);
+	if (fate != FATE_OPEN) {
+		put(tr, t, &ev, fate);
+		return;
+	}
+	t->kept = (struct kept_events){ .caught = signals.caught };
+	t->kept.call = arena_alloc(&t->arena, sizeof(ev));
+	*t->kept.call = ev;
+}
+
+bool interrupts_put_signal(struct tracer *tr, struct tracee *t, struct event *ev)
+{
+	struct kept_events *k = &t->kept;
+
+	if (k->call && k->nr_signals == KEPT_SIGNALS_MAX)
+		put_kept(tr, t, FATE_EINTR); /* it comes to a handler sooner or later */
+	if (!k->call) {
+		tracer_put_event(tr, t, ev);
+		return false;
+	}
+	k->signals[k->nr_signals] = arena_alloc(&t->arena, sizeof(*ev));
+	*k->signals[k->nr_signals++] = *ev;
+	k->is_stepping = k->caught & BIT(ev->args[0].i);
+	return k->is_stepping;
+}
+
+bool interrupts_decide(struct tracer *tr, struct tracee *t, int signo, bool at_entry)
+{
+	bool by_step = t->kept.is_stepping && signo == SIGTRAP, is_eintr = true;
+
+	if (!t->kept.call)
+		return false;
+	t->kept.is_stepping = false;
+	if (by_step) {
+		/* Where the frame cannot be read, what programs have to expect. */
+		(void)!registers_frame_is_eintr(t->tid, t->flags & EVENT_COMPAT, &is_eintr);
+		put_kept(tr, t, is_eintr ? FATE_EINTR : FATE_AGAIN);
+		return true;
+	}
+	if (at_entry)
+		put_kept(tr, t, FATE_AGAIN); /* no handler has run */
+	return false;
+}
+
+void interrupts_end(struct tracer *tr, struct tracee *t)
+{
+	if (t->kept.call)
+		put_kept(tr, t, FATE_DEATH);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* From the tracer to the trace: the first failure to write ends the recording, not the program. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "record/ptrace/tracer.h"
+
+void tracer_be_silent(struct tracer *tr)
+{
+	tr->silent = true;
+	MAP_EACH (&tr->all.by_tid, e)
+		tracer_set_active(tr, e->value, false, tracer_now(tr));
+}
+
+void tracer_set_active(struct tracer *tr, struct tracee *t, bool active, uint64_t now_ns)
+{
+	if (t->is_active == active || (active && tr->silent))
+		return;
+	if (active)
+		cost_enter_active(&tr->cost, now_ns);
+	else
+		cost_leave_active(&tr->cost, t->active_since_ns, now_ns);
+	t->is_active = active;
+	t->active_since_ns = now_ns;
+}
+
+void tracer_cut_short(struct tracer *tr, int r, const char *why)
+{
+	if (tr->silent)
+		return;
+	tracer_be_silent(tr);
+	tr->res->cut_short = true;
+	err_set(&tr->res->why_cut, r, "%s", why);
+	if (tr->o->on_full == RECORD_STOP && r < 0 && tr->child)
+		(void)kill(tr->child, SIGKILL);
+}
+
+int tracer_emit(struct tracer *tr, struct tracee *t, struct event *ev)
+{
+	ev->pid = (uint32_t)t->pid;
+	ev->tid = (uint32_t)t->tid;
+	ev->ppid = (uint32_t)t->ppid;
+	ev->pgid = (uint32_t)t->pgid;
+	tr->res->held_ns += ev->held_ns;
+	return trace_feed_event(tr->feed, t->stream, ev);
+}
+
+void tracer_put_event(struct tracer *tr, struct tracee *t, struct event *ev)
+{
+	int r;
+
+	if (tr->silent || !t->stream)
+		return;
+	r = tracer_emit(tr, t, ev);
+	if (r < 0 && r != -E2BIG)
+		tracer_cut_short(tr, r, "cannot write the trace");
+}
+
+void tracer_put_now(struct tracer *tr, struct tracee *t, enum row_id id, const struct value *args,
+		    unsigned int nr)
+{
+	struct event ev = { .row = row_by_id(id) };
+
+	memcpy(ev.args, args, nr * sizeof(*args));
+	ev.enter_ns = ev.exit_ns = tracer_now(tr);
+	tracer_put_event(tr, t, &ev);
+}
+
+void tracer_make_call(struct tracer *tr, struct tracee *t, struct outcome outcome, uint64_t seen_ns,
+		      struct event *ret)
+{
+	*ret = (struct event){ .row = t->row,
+			       .flags = t->flags,
+			       .enter_ns = t->enter_ns,
+			       .exit_ns = seen_ns,
+			       .outcome = outcome };
+	if (!(t->flags & EVENT_UNFINISHED))
+		ret->cpu_ns = cpu_read_ns(&tr->cpus, &t->cpu, t->pid, t->tid);
+	memcpy(ret->args, t->args, t->row->nr_args * sizeof(*t->args));
+	ret->held_ns = t->held_ns + tracer_now(tr) - seen_ns;
+}
+
+void tracer_put_call(struct tracer *tr, struct tracee *t, struct outcome outcome, uint64_t seen_ns)
+{
+	struct event ev;
+
+	tracer_make_call(tr, t, outcome, seen_ns, &ev);
+	tracer_put_event(tr, t, &ev);
+}
+
+void tracer_close_stream(struct tracer *tr, struct tracee *t)
+{
+	int r = t->stream ? trace_feed_close_stream(tr->feed, t->stream) : 0;
+
+	tracer_set_active(tr, t, false, tracer_now(tr));
+	cpu_close(&tr->cpus, &t->cpu);
+	t->stream = NULL;
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+}
+
+void tracer_put_loss(struct tracer *tr, const struct loss *loss)
+{
+	int r = tr->silent ? 0 : trace_feed_loss(tr->feed, loss);
+
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+}

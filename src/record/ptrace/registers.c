@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/ptrace/registers.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+
+#ifdef __x86_64__
+
+static int set_register(pid_t tid, size_t offset, uint64_t value)
+{
+	return ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs) + offset, value) < 0
+		       ? -errno
+		       : 0;
+}
+
+int registers_set_first(pid_t tid, bool compat, uint64_t value)
+{
+	return set_register(tid,
+			    compat ? offsetof(struct user_regs_struct, rbx)
+				   : offsetof(struct user_regs_struct, rdi),
+			    value);
+}
+
+int registers_skip_call(pid_t tid, int err)
+{
+	int r = set_register(tid, offsetof(struct user_regs_struct, orig_rax), (uint64_t)-1);
+
+	return r < 0 ? r
+		     : set_register(tid, offsetof(struct user_regs_struct, rax), (uint64_t)-err);
+}
+
+/*
+ * What the program will have in rax when the handler has returned. The kernel's
+ * struct rt_sigframe: a return address, then the ucontext. Of a 32-bit program
+ * there are two, and the one for handlers with siginfo holds its address.
+ */
+enum {
+	FRAME_RAX = 8 + 40 + 13 * 8,
+	FRAME32_EAX = 8 + 16 + 7 * 4,
+	FRAME32_RT_EAX = 16 + 128 + 20 + 16 + 7 * 4,
+	FRAME32_RT_INFO = 16,
+};
+
+static int frame_eax(pid_t tid, uint64_t sp, int32_t *ret)
+{
+	uint32_t words[FRAME32_RT_EAX / 4 + 1];
+	struct iovec local = { words, sizeof(words) }, remote = { (void *)sp, sizeof(words) };
+
+	if (process_vm_readv(tid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(words))
+		return -EFAULT;
+	*ret = (int32_t)(words[2] == (uint32_t)sp + FRAME32_RT_INFO ? words[FRAME32_RT_EAX / 4]
+								    : words[FRAME32_EAX / 4]);
+	return 0;
+}
+
+int registers_frame_is_eintr(pid_t tid, bool compat, bool *ret)
+{
+	struct user_regs_struct regs;
+	int32_t eax = 0;
+	long rax;
+	int r;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
+		return -errno;
+	if (compat) {
+		r = frame_eax(tid, regs.rsp, &eax);
+		if (r < 0)
+			return r;
+		*ret = eax == -EINTR;
+		return 0;
+	}
+	errno = 0;
+	rax = ptrace(PTRACE_PEEKDATA, tid, regs.rsp + FRAME_RAX, NULL);
+	if (errno)
+		return -errno;
+	*ret = rax == -EINTR;
+	return 0;
+}
+
+#elif defined(__aarch64__)
+
+/* The first argument and the result are in the same register. */
+int registers_set_first(pid_t tid, bool compat, uint64_t value)
+{
+	struct user_regs_struct regs;
+	struct iovec iov = { &regs, sizeof(regs) };
+
+	(void)compat;
+	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) < 0)
+		return -errno;
+	regs.regs[0] = value;
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) < 0 ? -errno : 0;
+}
+
+int registers_skip_call(pid_t tid, int err)
+{
+	int none = -1;
+	struct iovec iov = { &none, sizeof(none) };
+
+	if (ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) < 0)
+		return -errno;
+	return registers_set_first(tid, false, (uint64_t)-err);
+}
+
+int registers_frame_is_eintr(pid_t tid, bool compat, bool *ret)
+{
+	(void)tid;
+	(void)compat;
+	(void)ret;
+	return -EOPNOTSUPP;
+}
+
+#else
+#error "how is a call changed on this machine?"
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* The registers of a stopped thread that hold its call. */
+#ifndef RECORD_PTRACE_REGISTERS_H
+#define RECORD_PTRACE_REGISTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attrs.h"
+
+/* The first argument, as the program has passed it. compat: through a 32-bit interface. */
+MUST_CHECK int registers_set_first(pid_t tid, bool compat, uint64_t value);
+/* At the entry of a call: it is not made, and fails with this error. */
+MUST_CHECK int registers_skip_call(pid_t tid, int err);
+/*
+ * At the beginning of a signal handler: will the call that the signal broke off
+ * return EINTR? Else it is made again. -EOPNOTSUPP when that cannot be seen here.
+ */
+MUST_CHECK int registers_frame_is_eintr(pid_t tid, bool compat, bool *ret);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads: how they begin, take a new image, and end. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "record/ptrace/tracer.h"
+
+static void read_status(struct tracee *t, char comm[32])
+{
+	struct buf b = { 0 };
+	const char *s, *p;
+	char name[64];
+
+	comm[0] = 0;
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)t->tid);
+	if (!io_read_file(name, 65536, &b, NULL)) {
+		s = buf_str(&b);
+		(void)sscanf(s, "Name:\t%31[^\n]", comm);
+		p = strstr(s, "\nTgid:");
+		if (p)
+			t->pid = (pid_t)strtol(p + 6, NULL, 10);
+		p = strstr(s, "\nPPid:");
+		if (p)
+			t->ppid = (pid_t)strtol(p + 6, NULL, 10);
+	}
+	t->pgid = getpgid(t->tid);
+	if (t->pgid < 0)
+		t->pgid = 0;
+	buf_release(&b);
+}
+
+int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint64_t clone_flags,
+			int how)
+{
+	struct event ev = { .row = row_by_id(EV_thread_start) };
+	char comm[32];
+	struct arena a;
+	int r;
+
+	if (!t->pid)
+		t->pid = t->tid;
+	read_status(t, comm);
+	t->state = TRACEE_RUNNING;
+	t->recorded = true;
+	tracer_set_active(tr, t, true, tracer_now(tr));
+	t->stream = trace_feed_open_stream(tr->feed, (uint32_t)t->pid, (uint32_t)t->tid);
+	tr->res->nr_threads++;
+	tr->res->nr_processes += t->pid == t->tid;
+	arena_init(&a);
+	ev.args[0] = value_int(parent);
+	ev.args[1] = value_uint(clone_flags);
+	ev.args[2] = value_str(&a, comm);
+	ev.args[3] = value_int(how);
+	ev.enter_ns = ev.exit_ns = tracer_now(tr);
+	r = tracer_emit(tr, t, &ev);
+	arena_release(&a);
+	/* What the first process was given is named by no call. */
+	if (!r && how != START_CLONE && t->pid == t->tid)
+		r = tracer_note_process(tr, t, how == START_LAUNCH);
+	if (!r && how != START_CLONE && t->pid == t->tid)
+		r = tree_touch_descriptors(tr->tree, t->pid, how == START_LAUNCH, tracer_now(tr));
+	return r;
+}
+
+void tracer_start_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint64_t clone_flags,
+			 int how)
+{
+	int r = tr->silent ? 0 : tracer_begin_thread(tr, t, parent, clone_flags, how);
+
+	t->state = TRACEE_RUNNING;
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+}
+
+static void put_cut(struct tracer *tr, const struct tracee *t)
+{
+	struct loss loss = { .kind = LOSS_DATA_TRUNCATED,
+			     .pid = (uint32_t)t->pid,
+			     .tid = (uint32_t)t->tid,
+			     .count = t->nr_cut_calls,
+			     .bytes = t->cut_bytes,
+			     .to_ns = tracer_now(tr),
+			     .note = t->cut_denied ? "the process protects its memory"
+						   : "memory that could not be read" };
+
+	if (t->nr_cut_calls)
+		tracer_put_loss(tr, &loss);
+	if (!t->nr_unread_calls)
+		return;
+	loss.count = t->nr_unread_calls;
+	loss.bytes = 0;
+	loss.note = "structures of 32-bit calls are not read";
+	tracer_put_loss(tr, &loss);
+}
+
+/* The children of a process that is gone have another parent now. */
+static void new_parents(struct tracer *tr, pid_t gone)
+{
+	char comm[32];
+
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *t = e->value;
+
+		if (t->ppid == gone && t->pid != gone)
+			read_status(t, comm);
+	}
+}
+
+void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
+{
+	struct value args[3] = { { 0 } };
+
+	interrupts_end(tr, t);
+	if (t->state == TRACEE_IN_CALL && t->row && !t->unwanted) {
+		t->flags |= EVENT_UNFINISHED;
+		tracer_put_call(tr, t, (struct outcome){ 0 }, tracer_now(tr));
+	}
+	if (WIFEXITED(status))
+		args[0] = value_int(WEXITSTATUS(status));
+	if (WIFSIGNALED(status)) {
+		args[1] = value_int(WTERMSIG(status));
+		args[2] = value_int(!!WCOREDUMP(status));
+	}
+	tracer_put_now(tr, t, EV_thread_exit, args, 3);
+	put_cut(tr, t);
+	tracer_close_stream(tr, t);
+	if (t->pid == t->tid) {
+		found_forget(tr->found, t->space);
+		aio_forget(tr->aio, t->pid);
+		new_parents(tr, t->pid);
+	}
+	tracees_remove(&tr->all, t);
+}
+
+void tracer_new_thread(struct tracer *tr, struct tracee *parent)
+{
+	unsigned long message = 0;
+	/* Seen at the entry of every call that makes a child, unless we came in the middle of it. */
+	uint64_t flags = parent->state == TRACEE_IN_CALL ? parent->clone_flags : 0;
+	struct tracee *t;
+
+	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &message) < 0)
+		return;
+	t = tracees_get(&tr->all, (pid_t)message);
+	t->space = flags & CLONE_VM ? parent->space : ++tr->next_space;
+	t->own_filter = parent->own_filter;
+	clones_pass_on(parent, t);
+	clones_put_back(parent);
+	tracer_start_thread(tr, t, parent->tid, flags, START_CLONE);
+	if (t->pid == parent->pid) {
+		t->space = parent->space; /* also when the flags are not known */
+		t->cpu.has_company = parent->cpu.has_company = true;
+	}
+	if (t->stopped_early) {
+		t->stopped_early = false;
+		clones_put_back(t);
+		tracer_resume(tr, t, 0);
+	}
+}
+
+struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
+{
+	unsigned long former = 0;
+
+	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &former) < 0)
+		former = (unsigned long)t->tid;
+	if ((pid_t)former != t->tid) {
+		struct tracee *caller = tracees_find(&tr->all, (pid_t)former);
+		pid_t leader = t->tid;
+
+		if (caller) {
+			tracer_end_thread(tr, t, 0);
+			cpu_close(&tr->cpus, &caller->cpu);
+			tracees_rename(&tr->all, caller, leader);
+			caller->exec_former_tid = (pid_t)former;
+			t = caller;
+		}
+	}
+	t->execing = true;
+	found_forget(tr->found, t->space);
+	aio_forget(tr->aio, t->pid);
+	t->space = ++tr->next_space;
+	return t;
+}
+
+/* A set-user-id or set-group-id program; the kernel grants that only when the tracer may do as much. */
+static bool gives_rights(const char *exe)
+{
+	struct stat st;
+
+	return !stat(exe, &st) && (st.st_mode & (S_ISUID | S_ISGID));
+}
+
+void tracer_finish_exec(struct tracer *tr, struct tracee *t)
+{
+	struct value args[4] = { { 0 } };
+	char name[64], target[4096];
+	ssize_t len;
+	struct arena a;
+
+	t->execing = false;
+	if (t->exec_former_tid) {
+		tracer_close_stream(tr, t);
+		tracer_start_thread(tr, t, t->exec_former_tid, 0, START_CLONE);
+		args[1] = value_int(t->exec_former_tid);
+		t->exec_former_tid = 0;
+	}
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)t->pid);
+	len = readlink(name, target, sizeof(target));
+	arena_init(&a);
+	if (len > 0)
+		args[0] = value_bytes(&a, target, (size_t)len);
+	args[2] = value_int(gives_rights(name));
+	tracer_put_now(tr, t, EV_exec, args, 4);
+	if (args[2].i && geteuid()) {
+		args[0] = value_str(
+			&a,
+			"a set-user-id program: it runs without its rights because it is traced");
+		tracer_put_now(tr, t, EV_marker, args, 1);
+	}
+	arena_release(&a);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where names begin: the root and the working directory of a thread, or one of
+ * its descriptors. To ask /proc takes several calls, which for a short path is
+ * more than the path itself takes, so roots and working directories are kept
+ * open.
+ *
+ * 1. Nothing is kept across a call that may change what it says: whoever sees
+ *    one begin and end calls tree_places_forget(). In between nothing is kept.
+ * 2. A place is known again by device, inode and mount, so that threads share
+ *    it, and a thread that is new costs no more than the question which it is.
+ * 3. An open directory keeps its file system busy. So descriptors are not kept,
+ *    and roots and working directories only until a thread ends.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "record/tree_inside.h"
+
+#define IDS_MAX 256
+#define PLACES_MAX 8
+
+struct tree_id {
+	pid_t tid;
+	bool has_root, has_cwd;
+	struct tree_identity root, cwd;
+};
+
+struct tree_places {
+	struct tree_id ids[IDS_MAX]; /* of the threads that made the last calls */
+	struct tree_place items[PLACES_MAX];
+	uint64_t age;
+};
+
+struct tree_places *tree_places_new(void)
+{
+	struct tree_places *p = xcalloc(1, sizeof(*p));
+	unsigned int i;
+
+	for (i = 0; i < PLACES_MAX; i++)
+		p->items[i].o.fd = -1;
+	return p;
+}
+
+static void shut(struct tree_place *p)
+{
+	if (p->o.fd >= 0)
+		(void)close(p->o.fd); /* O_PATH: nothing to fail */
+	p->o.fd = -1;
+	p->kept = false;
+}
+
+void tree_places_free(struct tree_places *p)
+{
+	if (p)
+		tree_places_forget(p);
+	free(p);
+}
+
+void tree_places_forget_threads(struct tree_places *p)
+{
+	memset(p->ids, 0, sizeof(p->ids));
+}
+
+void tree_places_forget(struct tree_places *p)
+{
+	unsigned int i;
+
+	tree_places_forget_threads(p);
+	for (i = 0; i < PLACES_MAX; i++)
+		shut(&p->items[i]);
+}
+
+/* Which they are. */
+
+static struct tree_identity identity_of(const struct statx *st)
+{
+	struct tree_identity id = { .dev = makedev(st->stx_dev_major, st->stx_dev_minor),
+				    .ino = st->stx_ino };
+
+	if (st->stx_mask & STATX_MNT_ID)
+		id.mount = st->stx_mnt_id;
+	return id;
+}
+
+static bool same_identity(const struct tree_identity *a, const struct tree_identity *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->mount == b->mount;
+}
+
+static const char *link_of(char path[static 64], pid_t tid, enum walk_base base, int fd)
+{
+	if (base == WALK_FROM_FD)
+		(void)snprintf(path, 64, "/proc/%d/fd/%d", tid, fd);
+	else
+		(void)snprintf(path, 64, "/proc/%d/%s", tid,
+			       base == WALK_FROM_ROOT ? "root" : "cwd");
+	return path;
+}
+
+static bool ask_identity(const char *path, struct tree_identity *ret)
+{
+	struct statx st;
+
+	/* Neither number ever changes: no server need be asked. */
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &st))
+		return false;
+	*ret = identity_of(&st);
+	return true;
+}
+
+bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
+			 struct tree_identity *ret)
+{
+	struct tree_id *id = &t->places->ids[(unsigned int)tid % IDS_MAX];
+	bool *has = base == WALK_FROM_ROOT ? &id->has_root : &id->has_cwd;
+	struct tree_identity *known = base == WALK_FROM_ROOT ? &id->root : &id->cwd;
+	char path[64];
+
+	(void)link_of(path, tid, base, fd);
+	if (base == WALK_FROM_FD)
+		return ask_identity(path, ret);
+	if (id->tid != tid || t->unsettled.nr_live)
+		*id = (struct tree_id){ .tid = tid };
+	if (!*has)
+		*has = ask_identity(path, known);
+	*ret = *known;
+	return *has;
+}
+
+/* What they are. */
+
+/* A link of /proc as text; false when it leads to no name. */
+static bool read_name(const char *path, struct tree_name *ret)
+{
+	char text[TREE_PATH_MAX];
+	ssize_t n = readlink(path, text, sizeof(text));
+
+	if (n <= 0 || text[0] != '/')
+		return false;
+	/* No name leads there any more. */
+	if (n > 10 && !memcmp(text + n - 10, " (deleted)", 10))
+		return false;
+	name_set(ret, text, (size_t)n);
+	return !ret->cut;
+}
+
+static bool ask(struct tree *t, struct tree_place *p, const char *path)
+{
+	if (!read_name(path, &p->name))
+		return false;
+	p->o.fd = open(path, O_PATH | O_CLOEXEC);
+	if (p->o.fd >= 0 && tree_ask(t, p->o.fd, &p->o)) {
+		p->identity = identity_of(&p->o.st);
+		return true;
+	}
+	shut(p);
+	return false;
+}
+
+/* Nobody's, and of those the one that was of no use for the longest time. */
+static struct tree_place *find_spare(struct tree_places *places)
+{
+	struct tree_place *spare = NULL;
+	unsigned int i;
+
+	for (i = 0; i < PLACES_MAX; i++) {
+		struct tree_place *p = &places->items[i];
+
+		if (!p->nr_users && (!spare || p->age < spare->age))
+			spare = p;
+	}
+	return spare;
+}
+
+static struct tree_place *find_kept(struct tree_places *places, const struct tree_identity *id)
+{
+	unsigned int i;
+
+	for (i = 0; i < PLACES_MAX; i++) {
+		if (places->items[i].kept && same_identity(&places->items[i].identity, id))
+			return &places->items[i];
+	}
+	return NULL;
+}
+
+struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base base, int fd)
+{
+	struct tree_place *p = NULL;
+	struct tree_identity id;
+	char path[64];
+	/* Without the mount, a name could be that of another way to the same directory. */
+	bool keep = base != WALK_FROM_FD && !t->unsettled.nr_live &&
+		    tree_place_identity(t, tid, base, fd, &id) && id.mount;
+
+	if (keep)
+		p = find_kept(t->places, &id);
+	if (!p) {
+		p = find_spare(t->places);
+		if (!p)
+			return NULL;
+		shut(p);
+		if (!ask(t, p, link_of(path, tid, base, fd)))
+			return NULL;
+		p->kept = keep;
+	}
+	p->age = ++t->places->age;
+	p->nr_users++;
+	return p;
+}
+
+void tree_place_drop(struct tree_place *p)
+{
+	if (p && !--p->nr_users && !p->kept)
+		shut(p);
+}
