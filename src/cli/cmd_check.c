@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* reprise check: is a trace whole, and what can be saved of one that is not. */
+/* reprise check: is a trace or a plan whole, and what can be saved of a trace that is not. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "plan/plan.h"
 #include "trace/check.h"
+#include "trace/reader.h"
 #include "trace/salvage.h"
 
 struct check_options {
@@ -27,10 +29,17 @@ struct count {
 	uint64_t n;
 };
 
-#define NR_COUNTS 13
+#define NR_COUNTS 16
 
-static void collect(const struct check_result *c, struct count ret[NR_COUNTS])
+/* All that a check found. */
+struct findings {
+	struct check_result c;
+	struct plan_totals plan; /* of a plan; else zeroes */
+};
+
+static void collect(const struct findings *f, struct count ret[NR_COUNTS])
 {
+	const struct check_result *c = &f->c;
 	const struct count counts[NR_COUNTS] = {
 		{ "blocks", "blocks", c->nr_blocks },
 		{ "bad_blocks", "damaged places", c->nr_bad_blocks },
@@ -38,6 +47,9 @@ static void collect(const struct check_result *c, struct count ret[NR_COUNTS])
 		{ "unknown_blocks", "blocks of a later version", c->nr_unknown_blocks },
 		{ "events", "events", c->nr_events },
 		{ "threads", "threads", c->nr_streams },
+		{ "actions", "actions", f->plan.nr_actions },
+		{ "lanes", "lanes", f->plan.nr_lanes },
+		{ "edges", "edges", f->plan.nr_edges },
 		{ "records", "records", c->nr_records },
 		{ "blobs", "pieces of data", c->nr_blobs },
 		{ "blob_bytes", "bytes in them", c->blob_bytes },
@@ -50,13 +62,14 @@ static void collect(const struct check_result *c, struct count ret[NR_COUNTS])
 	memcpy(ret, counts, sizeof(counts));
 }
 
-static void print_json(const struct cli *cli, const char *path, const struct check_result *c)
+static void print_json(const struct cli *cli, const char *path, const struct findings *f)
 {
+	const struct check_result *c = &f->c;
 	struct count counts[NR_COUNTS];
 	struct json w;
 	unsigned int i;
 
-	collect(c, counts);
+	collect(f, counts);
 	json_init_file(&w, cli->out, JSON_PRETTY);
 	json_object_begin(&w);
 	json_kv_bytes(&w, "file", path, strlen(path));
@@ -70,12 +83,13 @@ static void print_json(const struct cli *cli, const char *path, const struct che
 	json_release(&w);
 }
 
-static void print_text(const struct cli *cli, const char *path, const struct check_result *c)
+static void print_text(const struct cli *cli, const char *path, const struct findings *f)
 {
+	const struct check_result *c = &f->c;
 	struct count counts[NR_COUNTS];
 	unsigned int i;
 
-	collect(c, counts);
+	collect(f, counts);
 	fprintf(cli->out, "%s: %s\n", path,
 		check_ok(c)	  ? "intact and complete"
 		: check_intact(c) ? "intact, but its ledger says that something is missing"
@@ -87,12 +101,45 @@ static void print_text(const struct cli *cli, const char *path, const struct che
 	}
 }
 
+static bool is_plan(const char *path, int open_flags)
+{
+	struct trace *t;
+	bool plan;
+
+	if (trace_open(path, open_flags, &t, NULL) < 0)
+		return false; /* whoever reads it next says why */
+	plan = plan_is_plan(t);
+	trace_close(t);
+	return plan;
+}
+
+/* Its blocks are good: now what they say. */
+static void check_plan(const char *path, struct progress *progress, struct findings *f)
+{
+	struct err *fault = &f->c.first_fault;
+	struct plan *p;
+	int r = plan_open(path, &p, fault);
+
+	if (r < 0)
+		return;
+	f->plan = *plan_totals(p);
+	progress_set_total(progress, 2 * f->plan.nr_actions);
+	r = plan_check(p, progress, fault);
+	if (!r)
+		r = plan_check_data(p, progress, fault);
+	plan_close(p);
+}
+
 static int run_salvage(const struct cli *cli, const struct check_options *o, const char *path)
 {
 	struct progress *p = cli_progress_begin(cli, "check: salvage", "events", o->quiet);
 	struct salvage_result res;
 	struct err err = { "" };
 
+	if (is_plan(path, TRACE_SALVAGE)) {
+		progress_end(p);
+		return cli_fail_with(cli, "%s is a plan: compile it again", path);
+	}
 	if (trace_salvage(path, o->output, o->force, p, &res, &err) < 0)
 		return cli_fail(cli, &err);
 	progress_end(p);
@@ -120,7 +167,7 @@ static int run_salvage(const struct cli *cli, const struct check_options *o, con
 static int check_run(const struct cli *cli, void *options, int nr_operands, char **operands)
 {
 	const struct check_options *o = options;
-	struct check_result c;
+	struct findings f = { 0 };
 	struct progress *p;
 	struct err err = { "" };
 
@@ -130,22 +177,24 @@ static int check_run(const struct cli *cli, void *options, int nr_operands, char
 	if (o->salvage)
 		return run_salvage(cli, o, operands[0]);
 	p = cli_progress_begin(cli, "check", "events", o->quiet);
-	if (trace_check(operands[0], p, &c, &err) < 0)
+	if (trace_check(operands[0], p, &f.c, &err) < 0)
 		return cli_fail(cli, &err);
+	if (check_intact(&f.c) && is_plan(operands[0], 0))
+		check_plan(operands[0], p, &f);
 	progress_end(p);
 	if (o->json)
-		print_json(cli, operands[0], &c);
+		print_json(cli, operands[0], &f);
 	else
-		print_text(cli, operands[0], &c);
-	if (!check_intact(&c))
-		return cli_fail(cli, &c.first_fault);
-	return check_ok(&c) ? CLI_DONE : CLI_DIFFERS;
+		print_text(cli, operands[0], &f);
+	if (!check_intact(&f.c))
+		return cli_fail(cli, &f.c.first_fault);
+	return check_ok(&f.c) ? CLI_DONE : CLI_DIFFERS;
 }
 
 const struct command command_check = {
 	.name = "check",
-	.summary = "verify that a trace is whole, or save what can be saved",
-	.operands = "TRACE",
+	.summary = "verify that a trace or plan is whole, or save what can be saved",
+	.operands = "TRACE|PLAN",
 	.options = check_specs,
 	.nr_options = ARRAY_LEN(check_specs),
 	.options_size = sizeof(struct check_options),

@@ -2,12 +2,19 @@
 #include "cli/open_trace.h"
 
 #include "base/banned.h"
+#include "plan/plan.h"
 
 int open_trace(const struct cli *cli, const char *path, struct trace **ret)
 {
 	struct err err = { "" };
 
-	return trace_open(path, 0, ret, &err) < 0 ? cli_fail(cli, &err) : CLI_DONE;
+	if (trace_open(path, 0, ret, &err) < 0)
+		return cli_fail(cli, &err);
+	if (!plan_is_plan(*ret))
+		return CLI_DONE;
+	trace_close(*ret);
+	*ret = NULL;
+	return cli_fail_with(cli, "%s is a plan, not a trace", path);
 }
 
 int close_trace(const struct cli *cli, struct trace *t, int r, const struct err *err)

@@ -29,6 +29,12 @@ enum action_flag {
 	ACTION_PARTIAL_DATA = 32, /* bytes to be written were not all kept: filler stands in */
 };
 
+/* Limits of the format; what is beyond them is refused. */
+#define PLAN_LANES_MAX 65536
+#define PLAN_SLOTS_MAX ((uint32_t)1 << 24)
+#define PLAN_DATA_MAX ((uint64_t)1 << 31) /* bytes of data of one action */
+#define PLAN_TIME_MAX ((uint64_t)1 << 60) /* ns; what is written beyond is cut to it */
+
 struct action_edge {
 	uint32_t lane;
 	uint64_t nr; /* done[lane] > nr, or with `started` started[lane] > nr */
@@ -59,7 +65,8 @@ struct action {
 	uint64_t origin;
 	uint64_t enter_ns, exit_ns; /* of the event */
 	uint64_t compute_before_ns, compute_after_ns, wait_ns;
-	struct outcome outcome; /* for calls that make a descriptor or map: ret is the slot */
+	struct outcome
+		outcome; /* of calls that make a descriptor, a map, a cwd or a root: ret is the slot */
 	struct hash128 result; /* of what the call returned besides (plan/result.h) */
 	/* What goes in only. Descriptors and addresses are slots, see doc/plan-format.md. */
 	struct value args[ROW_ARGS_MAX];
@@ -85,14 +92,28 @@ struct plan_writer_options {
 MUST_CHECK int plan_writer_open(const char *path, struct trace *from,
 				const struct plan_writer_options *options, struct plan_writer **ret,
 				struct err *err);
-/* A new lane; they are numbered from 0. */
+/* A new lane; they are numbered from 0. Beyond PLAN_LANES_MAX no action can be added to it. */
 uint32_t plan_writer_add_lane(struct plan_writer *w);
-/* The next action of the lane. Values are borrowed; data refs lead into the trace. -E2BIG as trace_feed_event(). */
+/*
+ * The next action of the lane. Values are borrowed; data refs lead into the
+ * trace. What only comes out of the call is left out by the writer, so the
+ * arguments may be those of the event but for slots. ACTION_PARTIAL_DATA is set
+ * by the writer where it applies. -E2BIG as trace_feed_event(): the action was
+ * not written and has no number, the ledger says so. -EINVAL: it contradicts the
+ * format, err says how.
+ */
 MUST_CHECK int plan_writer_action(struct plan_writer *w, uint32_t lane, const struct action *a,
 				  struct err *err);
-/* Records of the trace (tree entries, mounts, losses) go over with their data. */
+/*
+ * Records of the trace (metadata, tree entries, mounts, losses) go over with
+ * their data; the values are changed in place. Metadata under a key of the plan's
+ * own is passed over. -EOPNOTSUPP: a row that the table does not know.
+ */
 MUST_CHECK int plan_writer_item(struct plan_writer *w, struct item *item, struct err *err);
+/* -EINVAL for the plan's own keys. */
 MUST_CHECK int plan_writer_meta(struct plan_writer *w, const char *key, const char *value);
+/* Of a lane, so far: the number that its next action will have. */
+uint64_t plan_writer_nr_actions(const struct plan_writer *w, uint32_t lane);
 
 /* What a replay must know before it starts; written at the close. */
 struct plan_totals {
@@ -102,12 +123,22 @@ struct plan_totals {
 	uint64_t nr_edges;
 	uint64_t elapsed_ns; /* of the original: first entry to last exit of its actions */
 	uint64_t first_ns; /* entry of the first action */
-	uint64_t max_data_bytes; /* of one action: the largest buffer that a lane needs */
+	uint64_t
+		max_data_bytes; /* of one action: the largest buffer that a lane needs for what goes in */
 	bool has_started_edges;
+	/* Lane 0 is a prologue: what processes had open before the first action. All else comes after it. */
+	bool has_prologue;
 };
 
+/*
+ * Of the totals, what the writer has seen itself (actions, lanes, edges) is
+ * written as it was seen, and max_data_bytes is raised to that. -EINVAL when an
+ * edge leads to an action that never came, or a slot is not below nr_slots. After
+ * a failure there is no file.
+ */
 MUST_CHECK int plan_writer_close(struct plan_writer *w, const struct plan_totals *totals,
 				 struct err *err);
+/* Gives up, and removes the file. NULL is fine. */
 void plan_writer_abandon(struct plan_writer *w);
 
 /*
@@ -125,11 +156,16 @@ void plan_close(struct plan *p);
 /* Whether the opened container is a plan: so that a command can take either. */
 bool plan_is_plan(struct trace *t);
 
-/* The container: trees, metadata, ledger; and the one that data comes from (PLAN_DATA_TRACE: the trace). */
+/*
+ * The container: trees, metadata, ledger; and the one that the data of actions
+ * and trees comes from (PLAN_DATA_TRACE: the trace).
+ */
 struct trace *plan_container(struct plan *p);
 struct trace *plan_data_source(struct plan *p);
 const struct plan_totals *plan_totals(const struct plan *p);
 uint64_t plan_lane_nr_actions(const struct plan *p, uint32_t lane);
+/* Whether the lane's first action waits for a prologue, by an edge that is not in the file. */
+bool plan_lane_awaits_prologue(const struct plan *p, uint32_t lane);
 
 /*
  * A reader of one lane. Several may be open; all belong to the thread of the
@@ -141,6 +177,13 @@ void plan_lane_close(struct plan_lane *l);
 /* 1 and an action; 0 at the end; -errno. */
 MUST_CHECK int plan_lane_next(struct plan_lane *l, const struct action **ret, struct err *err);
 
+/*
+ * -EBADMSG: something is wrong; err says what, for a deadlock it names the lanes
+ * and actions that wait for each other. -E2BIG: the blocks of all lanes together
+ * take too much memory. Progress counts actions; its total is the caller's.
+ */
 MUST_CHECK int plan_check(struct plan *p, struct progress *progress, struct err *err);
+/* Loads all the data that actions refer to. -EBADMSG, -ENODATA: some is not what it should be. */
+MUST_CHECK int plan_check_data(struct plan *p, struct progress *progress, struct err *err);
 
 #endif

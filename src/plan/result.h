@@ -4,7 +4,7 @@
  * wherever it is made again: one hash over the stable parts.
  *
  *   data read           the bytes
- *   stat, statx         type, permissions, links of what is no directory, size of files and symlinks, rdev
+ *   stat, statx         type, permissions, size of files and symlinks, rdev (a link elsewhere is none of the trace's)
  *   listings            names and types as a set: their order is the file system's own business
  *   readlink, xattrs    the bytes; lists of xattr names as a set
  *   anything else       nothing (times, inode numbers, block counts, addresses)
@@ -13,18 +13,42 @@
 #define PLAN_RESULT_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 
+#include "base/attrs.h"
 #include "model/event.h"
 
 /*
  * False: there is nothing to compare, or what there is was not kept. Data that
  * is given by refs counts by their hashes, data that is given by bytes is cut
- * into the same pieces and hashed, so both come to the same.
+ * into the same pieces and hashed, so both come to the same. A list of names of
+ * xattrs must be given by bytes.
+ *
+ * Results of listings (of directories and of names of xattrs) add up, low and
+ * high halves apart: the sum over the calls that make up one listing is that of
+ * the whole, wherever it was cut. A call at the end of a listing gives 0.
  */
 bool result_hash(const struct row *row, const struct outcome *outcome, const struct value *args,
 		 struct hash128 *ret);
 
-/* The same for bytes at hand: what a replay has read. */
+/* The same for bytes at hand: what a replay has read into one buffer. */
 struct hash128 result_hash_data(const void *bytes, uint64_t len);
+/* ... or into several, of which the first len bytes were filled. */
+struct hash128 result_hash_vec(const struct iovec *iov, uint64_t nr_iov, uint64_t len);
+/* ... stat, statx, records of getdents64 and getdents, and lists of names as the kernel gives them. */
+struct hash128 result_hash_stat(const struct stat *st);
+/* False: type, mode, links or size are not in its mask. */
+MUST_CHECK bool result_hash_statx(const struct statx *stx, struct hash128 *ret);
+struct hash128 result_hash_dirents64(const void *records, size_t len);
+struct hash128 result_hash_dirents(const void *records, size_t len);
+struct hash128 result_hash_names(const void *names, size_t len);
+
+/* For sums of listings. */
+static inline void result_add(struct hash128 *sum, struct hash128 more)
+{
+	sum->low += more.low;
+	sum->high += more.high;
+}
 
 #endif
