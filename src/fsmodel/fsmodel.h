@@ -26,6 +26,11 @@
  * freed, and of the entries that are absent only so many are remembered one by
  * one; older ones are forgotten into their directory (hooks.forget).
  *
+ * Names in events and trees (paths, listings, texts of symlinks, addresses of
+ * sockets) must have their bytes: data that stands in the trace's blobs is loaded by the caller.
+ * What has none is taken as unknown; the contents of reads and writes are never
+ * looked at.
+ *
  * A model belongs to one thread.
  */
 #ifndef FSMODEL_FSMODEL_H
@@ -138,8 +143,33 @@ const struct facts *fsmodel_step(struct fsmodel *m, struct event *ev);
  * fit may fit after one that overlapped it.
  */
 bool fsmodel_fits(struct fsmodel *m, struct event *ev);
+/* As fsmodel_step() when the event fits; else NULL, and nothing has changed. */
+const struct facts *fsmodel_try(struct fsmodel *m, struct event *ev);
 /* Whether applying `first` could change what the model foretells for `then`: cheap, may say yes too often. */
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then);
+
+/* What a descriptor is open on, for whoever decides whether calls on it can be made again. */
+enum fd_object {
+	FD_OBJECT_FILE, /* a file or directory of the tree */
+	FD_OBJECT_SPECIAL, /* a device, or a file of /proc or /sys */
+	FD_OBJECT_PIPE,
+	FD_OBJECT_SOCKET,
+	FD_OBJECT_EVENTFD,
+	FD_OBJECT_URING,
+	FD_OBJECT_OTHER,
+};
+
+struct fd_info {
+	enum fd_object object;
+	uint32_t flags, mode; /* of the open; type and permissions of the file */
+	uint64_t offset, rdev;
+};
+
+void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_info *ret);
+/* A device, or a file of /proc or /sys: what it answers is not the storage's. */
+bool fsmodel_is_special(const struct res *file);
+/* The absolute path that leads to what a RES_FD, RES_HANDLE, RES_FILE or RES_NAME is, now. False: none does. */
+bool fsmodel_path(const struct fsmodel *m, const struct res *res, struct buf *out);
 
 /* Counts by kind since the beginning. */
 struct fsmodel_totals {

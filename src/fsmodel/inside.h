@@ -5,7 +5,8 @@
  *   names   tree.c inode.c entry.c lookup.c calls_name.c calls_meta.c res_name.c
  *           inodes, entries, look-ups, the calls that make, move, remove and
  *           describe names; initial tree, inference, forgetting
- *   tables  model.c process.c fd.c stream.c map.c aio.c lock.c calls_*.c
+ *   tables  model.c calls.c refs.c process.c cwd.c fd.c open.c data.c copy.c stream.c
+ *           map.c aio.c uring.c lock.c (tables.h)
  *           the step itself, processes, descriptor tables, open files, offsets,
  *           data, pipes, sockets, maps, asynchronous requests, locks
  *
@@ -13,6 +14,9 @@
  * table): ask() says what the kernel would answer and keeps what it found in
  * struct call; apply() then changes the state, and is called only when the
  * answer was success. Between them stands, for a contradiction, mend().
+ * ask() touches what the call looks at, apply() what it changes. A row whose
+ * handler is its own (model_<row>) though the table says GENERIC or NOTHING
+ * stands in special.def.
  */
 #ifndef FSMODEL_INSIDE_H
 #define FSMODEL_INSIDE_H
@@ -24,9 +28,13 @@
 #include "fsmodel/fsmodel.h"
 
 struct entry;
+struct first;
 struct open_file;
 struct stream;
 struct lock_table;
+struct socket;
+struct uring;
+struct row_info;
 struct process;
 struct thread;
 
@@ -45,8 +53,13 @@ struct inode {
 	bool inferred; /* nobody said so: an event needs it */
 	bool special; /* of /proc, /sys or a device: contents follow no rules */
 	bool gone; /* a directory that was removed: nothing can be made in it */
+	bool mode_known; /* mode, uid and gid are those of the file, not a guess */
+	bool linkable; /* made by O_TMPFILE without O_EXCL: linkat() may give it its first name */
+	bool fd_dir; /* /proc/self/fd: its names are the descriptors */
+	bool listed; /* a directory whose names are all known: it can be told whether it is empty */
+	struct inode *next_all, *prev_all, *next_same_id, *next_dying;
 	/* Directories. */
-	struct inode *parent;
+	struct inode *parent; /* held; of a symlink whose text is not known: what it leads to */
 	struct entry *own; /* the entry that leads to this directory; NULL for roots */
 	struct entry *children; /* present and absent ones that are remembered */
 	uint32_t nr_present;
@@ -61,8 +74,7 @@ struct inode {
 	struct lock_table *locks;
 	struct map *xattrs; /* name -> length in bytes + 1; NULL: none known */
 	bool xattrs_known;
-	/* The initial state, for fsmodel_initial_tree() of inferred trees. */
-	uint64_t first_size;
+	struct first *first; /* what it was before the trace, where an event told so; else NULL */
 };
 
 struct entry {
@@ -74,6 +86,9 @@ struct entry {
 	struct entry *newer, *older; /* absent ones, by last touch */
 	struct entry *hash_next;
 	uint64_t hash;
+	uint64_t failed_step; /* 1 + that in which it was first found absent; 0: never */
+	bool known; /* present or not: an event or the tree said so */
+	bool missing; /* the tree says that it was not there at first */
 	bool mount; /* another file system is mounted here */
 	uint16_t name_len;
 	char name[];
@@ -88,6 +103,8 @@ struct found {
 	struct entry *entry; /* of the last component; made (absent) if it was not remembered */
 	bool slash; /* the path ended with one */
 	bool dots; /* the last component was . or .. */
+	bool dotdot; /* it was .. */
+	int last_err; /* LOOK_AT_PARENT: what is wrong with the last component alone (ENAMETOOLONG) */
 	struct res *through_fd; /* RES_FD: by AT_EMPTY_PATH or a magic link of /proc */
 	struct open_file *open; /* likewise: what it is open on, also when that has no name */
 };
@@ -95,8 +112,18 @@ struct found {
 enum look_flag {
 	LOOK_AT_FOLLOW = 1, /* a symlink at the end is followed */
 	LOOK_AT_EMPTY = 2, /* an empty path means the descriptor itself */
-	LOOK_AT_CREATE = 4, /* the last component may be absent: found.err is then 0 */
+	/*
+	 * O_CREAT: the last component may be absent: found.err is then 0. With a
+	 * slash behind it (found.slash) nothing is followed: EISDIR is the caller's.
+	 */
+	LOOK_AT_CREATE = 4,
 	LOOK_AT_DIRECTORY = 8, /* ENOTDIR for anything else */
+	/*
+	 * mkdir, unlink, rename ...: only the directory is walked to; the last
+	 * component is found, present or absent, never followed, and where nobody
+	 * knows whether it is there, it stays so: name_decide().
+	 */
+	LOOK_AT_PARENT = 16,
 };
 
 struct call;
@@ -110,9 +137,29 @@ struct call;
 void look_up(struct call *c, int64_t dirfd, const struct value *path, unsigned int flags,
 	     uint64_t resolve, struct found *ret);
 
+/*
+ * The event says whether a name that nobody has touched was there: it was if
+ * the call succeeded and wants it there, and is then of this type (0: any).
+ */
+void name_decide(struct call *c, struct found *f, bool wanted, uint32_t type);
+
+/* No reference yet: the first entry, open file ... takes one. */
 struct inode *inode_new(struct fsmodel *m, uint32_t type, uint32_t mode);
+/* As a call makes it in a directory: owner, group, umask (not of symlinks), device; touches it (CREATE). Without name. */
+struct inode *inode_make(struct call *c, const struct inode *dir, uint32_t type, uint32_t mode);
 void inode_ref(struct inode *i);
+/* With the last reference it is deleted: the step's facts get that touch. */
 void inode_unref(struct fsmodel *m, struct inode *i);
+/* An inode of unknown type turns out to be this. */
+void inode_set_type(struct fsmodel *m, struct inode *i, uint32_t type);
+/* The error that a call gave comes from the type of something whose type was not known; it is now. */
+bool type_explains(struct call *c);
+/* An event shows that the file holds so many bytes at least. */
+void inode_size_at_least(struct inode *i, uint64_t size);
+/* An event shows how long it is. */
+void inode_size_is(struct inode *i, uint64_t size);
+/* An event writes or truncates it: to be called before its size is changed. */
+void inode_changes(struct call *c, struct inode *i);
 /* Touches the file, and its size, metadata ...; [from, to) for READ and WRITE. */
 void touch_add(struct call *c, struct res *res, uint32_t how, uint64_t from, uint64_t to);
 static inline void touch_use(struct call *c, struct res *res, uint32_t how)
@@ -137,6 +184,15 @@ void tree_release(struct fsmodel *m);
 /* Makes true that the path leads to something of this type (0: any); false when no repair is known. */
 bool mend_exists(struct call *c, int64_t dirfd, const struct value *path, unsigned int flags,
 		 uint32_t type);
+/* A listing of the directory showed this name; type is S_IF... or 0, ino 0 when not known. Where the tree is not known it was there. */
+void entry_listed(struct call *c, struct inode *dir, const char *name, size_t len, uint32_t type,
+		  uint64_t ino);
+/* What the recorder saw under this identity; NULL when nothing alive has it. */
+struct inode *inode_by_id(struct fsmodel *m, uint64_t dev, uint64_t ino);
+/* The root of the tree: the first process's. */
+struct inode *tree_root(struct fsmodel *m);
+/* The directory of an absolute path, symlinks followed; made when it is not there. For cwd and root from outside of the events. */
+struct inode *tree_dir(struct fsmodel *m, const char *path, size_t len);
 /* The recorder saw this identity under an open descriptor or a name. */
 void inode_identify(struct fsmodel *m, struct inode *i, const struct value *file_id);
 
@@ -150,10 +206,12 @@ struct open_file {
 	uint32_t flags; /* O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_DIRECT ... */
 	uint64_t offset;
 	bool offset_known;
-	uint64_t dir_cookie; /* listings: whether anything was read */
+	uint32_t pid; /* of a pidfd: whose; 0: not known */
 	struct stream *in, *out; /* what reads take and writes give */
+	struct socket *socket; /* of OBJECT_SOCKET, may be NULL */
+	struct uring *uring; /* of OBJECT_URING, may be NULL */
 	uint8_t object; /* enum object_kind */
-	struct entry *entry; /* through which it was opened, may be NULL; for names */
+	bool unknown; /* open before the trace began: what it is open on shows as it is used */
 };
 
 enum object_kind {
@@ -171,6 +229,7 @@ struct descriptor {
 	struct res res; /* RES_FD */
 	struct open_file *open;
 	uint32_t refs; /* table slots */
+	uint64_t step; /* in which it was made */
 	int32_t number; /* in the table in which it was made */
 };
 
@@ -192,6 +251,18 @@ struct credentials {
 	bool all_powerful; /* CAP_DAC_OVERRIDE and CAP_FOWNER */
 };
 
+/* One side of a movement of bytes: from a descriptor, or to one (data.c). */
+struct transfer {
+	struct descriptor *d;
+	bool write;
+	bool positional;
+	bool append; /* RWF_APPEND */
+	bool peek; /* MSG_PEEK: nothing is consumed */
+	int64_t offset; /* of a positional one */
+	uint64_t count;
+	uint64_t from; /* ask() says where it begins */
+};
+
 /* One call on its way through the model. */
 struct call {
 	struct fsmodel *m;
@@ -203,20 +274,36 @@ struct call {
 	struct credentials cred;
 	bool quiet; /* only asked (fsmodel_fits): touches and new state are not kept */
 	bool want_ok; /* the event says that it succeeded; with execute: true */
+	bool unsure; /* ask() met what the model cannot know: any outcome is as foretold */
+	bool any_ret; /* ask() knows that it succeeds, but not what it returns */
 	/* What ask() found for apply(). */
 	struct found at, at2;
 	struct descriptor *fd, *fd2;
 	struct open_file *open, *open2;
 	uint64_t n1, n2, n3;
+	struct transfer t1, t2;
 };
 
-/* The descriptor under a number of the process; NULL: EBADF. Touches RES_FD (and what it is open on, RES_OPEN). */
+/*
+ * The descriptor under a number of the process; NULL: EBADF. Touches RES_FD (and
+ * what it is open on, RES_OPEN). A number that may have been open before the
+ * trace began is taken to be open if the event needs it so.
+ */
 struct descriptor *fd_get(struct call *c, int64_t number);
+/* The same, touching and inferring nothing; of any process (pid 0: the caller's) for /proc/PID/fd. */
+struct descriptor *fd_peek(const struct call *c, uint32_t pid, int64_t number);
+/*
+ * The inode that it is open on, NULL when there is none (pipes, sockets ...).
+ * For one that is open on something unknown an inode is made: of this type, 0
+ * for any. In a quiet call NULL and c->unsure.
+ */
+struct inode *fd_inode(struct call *c, struct descriptor *d, uint32_t type);
 
 struct call_row {
 	struct outcome (*ask)(struct call *c);
 	void (*apply)(struct call *c); /* NULL: nothing changes */
-	bool (*mend)(struct call *c); /* NULL: no repair is known; true: ask again */
+	/* NULL: no repair is known; true: ask again. Of C_NAME and C_META also for an error that was not foretold. */
+	bool (*mend)(struct call *c);
 };
 
 static inline struct outcome fails(int err)
@@ -246,6 +333,14 @@ struct fsmodel {
 void res_init(struct fsmodel *m, struct res *res, enum res_kind kind);
 /* Tells the policy that the resource goes, and whose part its past becomes. */
 void res_forget(struct fsmodel *m, struct res *res, struct res *heir);
+/*
+ * The same when the next step begins, and then frees what begins with res: facts
+ * may point to it until then. All that is buried in a step is forgotten before
+ * any of it is freed, so an heir may be buried in the same step.
+ */
+void res_bury(struct fsmodel *m, struct res *res, struct res *heir);
+/* What the tables keep of an inode that is about to be buried: its locks and its fifo. */
+void inode_drop_tables(struct fsmodel *m, struct inode *i);
 
 /* The argument of a name, VALUE_NONE when the row or the event has none. */
 const struct value *arg_of(const struct call *c, const char *name);

@@ -55,6 +55,7 @@ enum touch_how {
 	TOUCH_OFFSET =
 		0x1000, /* of RES_OPEN: the shared offset, or the flags, were used or moved */
 	TOUCH_FAILED = 0x2000, /* of RES_NAME: nothing was found there */
+	TOUCH_WALK = 0x4000, /* of RES_NAME: on the way to what the call is about */
 };
 
 #define TOUCH_STAGE (TOUCH_CREATE | TOUCH_DELETE | TOUCH_CHANGE)

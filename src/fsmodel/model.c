@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The step: asks what the kernel would have answered, holds that against what
+ * it did answer, mends the state where they differ, and applies the call.
+ */
+#include "fsmodel/fsmodel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/banned.h"
+#include "fsmodel/tables.h"
+#include "model/vocab.h"
+
+const char *const contradiction_names[CONTRADICTION_MAX] = {
+	[CONTRADICTION_NONE] = "none",
+	[CONTRADICTION_MISSING] = "missing",
+	[CONTRADICTION_EXISTS] = "exists",
+	[CONTRADICTION_TYPE] = "type",
+	[CONTRADICTION_FD] = "fd",
+	[CONTRADICTION_SIZE] = "size",
+	[CONTRADICTION_ERROR] = "error",
+	[CONTRADICTION_PROCESS] = "process",
+	[CONTRADICTION_ARGUMENT] = "argument",
+};
+
+/* Resources. */
+
+void res_init(struct fsmodel *m, struct res *res, enum res_kind kind)
+{
+	*res = (struct res){
+		.id = m->next_id++, .kind = (uint8_t)kind, .generation = 1, .slot = -1
+	};
+}
+
+void res_forget(struct fsmodel *m, struct res *res, struct res *heir)
+{
+	if (m->options.forget)
+		m->options.forget(m->options.forget_arg, res, heir);
+}
+
+void res_bury(struct fsmodel *m, struct res *res, struct res *heir)
+{
+	VEC_PUSH(&m->tables->graves, ((struct grave){ res, heir }));
+}
+
+static void empty_graves(struct fsmodel *m)
+{
+	struct tables *t = m->tables;
+	size_t i;
+
+	for (i = 0; i < t->graves.len; i++)
+		res_forget(m, t->graves.items[i].res, t->graves.items[i].heir);
+	for (i = 0; i < t->graves.len; i++)
+		free(t->graves.items[i].res);
+	t->graves.len = 0;
+}
+
+void touch_add(struct call *c, struct res *res, uint32_t how, uint64_t from, uint64_t to)
+{
+	if (c->quiet)
+		return;
+	VEC_PUSH(&c->facts->touches, ((struct touch){ res, how | TOUCH_USE, from, to }));
+}
+
+/* Arguments. */
+
+struct value *arg_at(const struct call *c, unsigned int n)
+{
+	return &c->ev->args[n];
+}
+
+const struct value *arg_of(const struct call *c, const char *name)
+{
+	static const struct value none;
+	const struct value *v = args_find(c->ev->row, c->ev->args, name);
+
+	return v ? v : &none;
+}
+
+struct value *field_of(const struct value *v, enum struct_id id, const char *name)
+{
+	const struct struct_desc *desc = &struct_descs[id];
+	unsigned int i;
+
+	if (!v || v->type != VALUE_STRUCT)
+		return NULL;
+	for (i = 0; i < desc->nr_fields; i++) {
+		if (!strcmp(desc->fields[i].name, name))
+			return value_field(v, i);
+	}
+	return NULL;
+}
+
+/* Contradictions. */
+
+void contradict(struct call *c, enum contradiction kind, bool repaired, const char *fmt, ...)
+{
+	struct fsmodel *m = c->m;
+	va_list ap;
+
+	if (c->quiet || c->facts->contradiction)
+		return;
+	c->facts->contradiction = kind;
+	c->facts->repaired = repaired;
+	m->totals.contradictions[kind]++;
+	if (repaired)
+		m->totals.repaired[kind]++;
+	buf_clear(&m->why);
+	buf_printf(&m->why, "%s: ", c->ev->row->name);
+	va_start(ap, fmt);
+	buf_vprintf(&m->why, fmt, ap);
+	va_end(ap);
+}
+
+/* Errors whose cause is not in the state that is modelled: they contradict nothing. */
+static bool is_outside(int err)
+{
+	switch (err) {
+	case EPERM:
+	case EACCES:
+	case EXDEV:
+	case EINTR:
+	case EIO:
+	case ENXIO:
+	case E2BIG:
+	case ENOEXEC:
+	case ESRCH:
+	case ECHILD:
+	case EAGAIN:
+	case ENOMEM:
+	case EFAULT:
+	case EBUSY:
+	case ENODEV:
+	case EINVAL:
+	case ENFILE:
+	case EMFILE:
+	case ENOTTY:
+	case ETXTBSY:
+	case EFBIG:
+	case ENOSPC:
+	case EROFS:
+	case EMLINK:
+	case EPIPE:
+	case EDEADLK:
+	case ENOLCK:
+	case ENOSYS:
+	case ETIME:
+	case EOVERFLOW:
+	case EOPNOTSUPP:
+	case EPROTO:
+	case EDESTADDRREQ:
+	case EMSGSIZE:
+	case EPROTOTYPE:
+	case ENOPROTOOPT:
+	case EPROTONOSUPPORT:
+	case ESOCKTNOSUPPORT:
+	case EPFNOSUPPORT:
+	case EAFNOSUPPORT:
+	case EADDRINUSE:
+	case EADDRNOTAVAIL:
+	case ENETDOWN:
+	case ENETUNREACH:
+	case ECONNABORTED:
+	case ECONNRESET:
+	case ENOBUFS:
+	case EISCONN:
+	case ENOTCONN:
+	case ETIMEDOUT:
+	case ECONNREFUSED:
+	case EHOSTUNREACH:
+	case EALREADY:
+	case EINPROGRESS:
+	case ESTALE:
+	case EDQUOT:
+	case ECANCELED:
+		return true;
+	default:
+		return err >= 512; /* the kernel's own: the call was made again */
+	}
+}
+
+static enum contradiction kind_of_foretold(int err)
+{
+	switch (err) {
+	case ENOENT:
+	case ENODATA:
+		return CONTRADICTION_MISSING;
+	case EEXIST:
+	case ENOTEMPTY:
+		return CONTRADICTION_EXISTS;
+	case EISDIR:
+	case ENOTDIR:
+	case ELOOP:
+	case ESPIPE:
+	case ENOTSOCK:
+		return CONTRADICTION_TYPE;
+	case EBADF:
+		return CONTRADICTION_FD;
+	default:
+		return CONTRADICTION_ERROR;
+	}
+}
+
+static enum contradiction kind_of_failure(int err)
+{
+	switch (err) {
+	case EEXIST:
+	case ENOTEMPTY:
+		return CONTRADICTION_EXISTS;
+	case EBADF:
+		return CONTRADICTION_FD;
+	default:
+		return CONTRADICTION_ERROR;
+	}
+}
+
+/* The outcome was another error, or an error where none was foretold. */
+static bool error_fits(struct call *c, struct outcome foretold)
+{
+	int err = c->ev->outcome.err;
+
+	return c->unsure || foretold.err == err || is_outside(err) ||
+	       (!foretold.err && type_explains(c));
+}
+
+static const char *name_of_error(int err)
+{
+	const char *name = err ? errno_name(err) : "success";
+
+	return name ? name : "another error";
+}
+
+/* Calls. */
+
+static void begin_call(struct call *c, struct fsmodel *m, struct event *ev, bool quiet)
+{
+	memset(c, 0, sizeof(*c));
+	c->m = m;
+	c->ev = ev;
+	c->quiet = quiet;
+	c->want_ok = m->options.execute || !ev->outcome.err;
+}
+
+static void set_thread(struct call *c, struct thread *t)
+{
+	c->thread = t;
+	c->proc = t->proc;
+	c->fs = t->fs;
+	c->cred = t->cred;
+}
+
+static void clear_facts(struct facts *f)
+{
+	f->predicted = (struct outcome){ 0 };
+	f->contradiction = CONTRADICTION_NONE;
+	f->repaired = false;
+	f->touches.len = f->fds.len = f->fd_paths.len = f->maps.len = 0;
+	f->cwd = f->root = f->new_handle = NULL;
+	f->umask = 0;
+	f->child_tid = 0;
+	f->offset = 0;
+	f->stream = NULL;
+	f->local_peer = false;
+}
+
+static void release_facts(struct facts *f)
+{
+	VEC_RELEASE(&f->touches);
+	VEC_RELEASE(&f->fds);
+	VEC_RELEASE(&f->fd_paths);
+	VEC_RELEASE(&f->maps);
+}
+
+static const struct row_info *info_of(const struct fsmodel *m, const struct event *ev)
+{
+	const struct row_info *info;
+
+	if (ev->row->id >= ROW_ID_MAX)
+		return NULL;
+	info = &m->tables->rows[ev->row->id];
+	return info->calls ? info : NULL;
+}
+
+/* What ask() left in the call and in the facts, before it is asked again. */
+static void forget_answer(struct call *c)
+{
+	struct call again;
+
+	begin_call(&again, c->m, c->ev, c->quiet);
+	again.facts = c->facts;
+	set_thread(&again, c->thread);
+	*c = again;
+	c->facts->touches.len = c->facts->fds.len = c->facts->fd_paths.len = 0;
+	c->facts->maps.len = 0;
+}
+
+/* A descriptor that should not be open was used with success: it is open, on something unknown. */
+static bool mend_descriptors(struct call *c, const struct row_info *info)
+{
+	bool mended = false;
+	unsigned int n;
+
+	for (n = 0; n < c->ev->row->nr_args; n++) {
+		int64_t number;
+
+		if (!(info->fd_args & ~info->after & (1u << n)) ||
+		    !value_get_int(arg_at(c, n), &number) || number < 0 || number > INT32_MAX ||
+		    fd_table_get(c->thread->files, number))
+			continue;
+		fd_put(c, number, open_file_unknown(c->m), false);
+		mended = true;
+	}
+	return mended;
+}
+
+/* Whose mend() knows what to do when the call failed where it should not. */
+static bool mends_failures(const struct row *row)
+{
+	return row_class(row) == C_NAME || row_class(row) == C_META;
+}
+
+/* The call succeeded where it should have failed. */
+static struct outcome mend(struct call *c, const struct row_info *info, struct outcome foretold)
+{
+	struct outcome again = foretold;
+	bool mended = false;
+
+	if (!c->unsure) {
+		mended = foretold.err == EBADF && mend_descriptors(c, info);
+		if (!mended && info->calls->mend)
+			mended = info->calls->mend(c);
+		if (mended) {
+			forget_answer(c);
+			again = info->calls->ask(c);
+		}
+		contradict(c, kind_of_foretold(foretold.err), !again.err,
+			   "%s foretold, but it succeeded with %lld", name_of_error(foretold.err),
+			   (long long)c->ev->outcome.ret);
+	}
+	return again;
+}
+
+static void apply(struct call *c, const struct row_info *info)
+{
+	struct tables *t = c->m->tables;
+
+	refs_collect(c, info, false);
+	if (info->calls->apply)
+		info->calls->apply(c);
+	if (c->thread)
+		refs_collect(c, info, true);
+	if (t->result.ret < 0 && !c->m->options.execute)
+		t->result.ret = c->ev->outcome.ret;
+}
+
+static void execute(struct call *c, const struct row_info *info, struct outcome foretold)
+{
+	struct tables *t = c->m->tables;
+	struct event *ev = c->ev;
+
+	t->result = foretold;
+	if (foretold.err) {
+		refs_collect(c, info, false);
+	} else {
+		if (c->any_ret)
+			t->result.ret = ev->outcome.err ? -1 : ev->outcome.ret;
+		apply(c, info);
+		if (t->result.ret < 0 && !t->result.err)
+			t->result.ret = 0;
+	}
+	ev->outcome = c->facts->predicted = t->result;
+}
+
+static void observe(struct call *c, const struct row_info *info, struct outcome foretold)
+{
+	const struct event *ev = c->ev;
+	bool unfinished = ev->flags & EVENT_UNFINISHED && !(ev->row->class & A_ENTRY);
+
+	c->facts->predicted = foretold;
+	c->m->tables->result = ev->outcome;
+	if (unfinished) {
+		refs_collect(c, info, false);
+		return;
+	}
+	if (ev->outcome.err) {
+		/* Linux has closed it whatever else went wrong. */
+		if (ev->row->id == SC_close && ev->outcome.err != EBADF && !foretold.err) {
+			apply(c, info);
+			return;
+		}
+		refs_collect(c, info, false);
+		if (!error_fits(c, foretold)) {
+			bool mended = mends_failures(ev->row) && info->calls->mend &&
+				      info->calls->mend(c);
+
+			contradict(c,
+				   foretold.err ? CONTRADICTION_ERROR
+						: kind_of_failure(ev->outcome.err),
+				   mended, "%s foretold, but it was %s",
+				   name_of_error(foretold.err), name_of_error(ev->outcome.err));
+		}
+		return;
+	}
+	if (foretold.err)
+		foretold = mend(c, info, foretold);
+	if (!foretold.err) {
+		apply(c, info);
+		if (!c->any_ret)
+			c->facts->predicted = foretold;
+		else
+			c->facts->predicted = c->m->tables->result;
+		return;
+	}
+	refs_collect(c, info, false);
+	if (info->makes_fd && ev->outcome.ret >= 0) {
+		fd_make_result(c, open_file_unknown(c->m), false);
+		refs_collect(c, info, true);
+	}
+}
+
+/* Whether the event's outcome is the one that was foretold. */
+static bool answer_fits(struct call *c, const struct row_info *info, struct outcome foretold)
+{
+	const struct event *ev = c->ev;
+
+	if (c->unsure || (ev->flags & EVENT_UNFINISHED && !(ev->row->class & A_ENTRY)))
+		return true;
+	if (ev->outcome.err)
+		return error_fits(c, foretold);
+	if (foretold.err || !refs_fit(c, info))
+		return false;
+	return c->any_ret || foretold.ret == ev->outcome.ret;
+}
+
+/* NULL: the event does not fit, and only what fits was wanted. */
+static const struct facts *step(struct fsmodel *m, struct event *ev, bool only_if_fits)
+{
+	struct facts *f = &m->facts;
+	const struct row_info *info;
+	struct outcome foretold;
+	struct call c;
+
+	if (m->tables->graves.len)
+		empty_graves(m);
+	clear_facts(f);
+	buf_clear(&m->why);
+	m->tables->step++;
+	begin_call(&c, m, ev, false);
+	c.facts = f;
+	if (ev->row->sort == ROW_EVENT) {
+		process_event(&c);
+		return f;
+	}
+	set_thread(&c, thread_of(&c));
+	f->cwd = &c.fs->cwd->res;
+	f->root = &c.fs->root->res;
+	f->umask = c.fs->umask;
+	info = info_of(m, ev);
+	if (!info) {
+		if (m->options.execute)
+			ev->outcome.err = 0;
+		return f;
+	}
+	foretold = info->calls->ask(&c);
+	if (m->options.execute)
+		execute(&c, info, foretold);
+	else if (only_if_fits && !answer_fits(&c, info, foretold))
+		return NULL;
+	else
+		observe(&c, info, foretold);
+	return f;
+}
+
+const struct facts *fsmodel_step(struct fsmodel *m, struct event *ev)
+{
+	return step(m, ev, false);
+}
+
+const struct facts *fsmodel_try(struct fsmodel *m, struct event *ev)
+{
+	return step(m, ev, true);
+}
+
+bool fsmodel_fits(struct fsmodel *m, struct event *ev)
+{
+	const struct row_info *info = info_of(m, ev);
+	struct thread *t = ids_get(&m->tables->threads, ev->tid);
+	struct call c;
+
+	if (!info || !t || t->ended || ev->row->sort == ROW_EVENT)
+		return true;
+	clear_facts(&m->tables->quiet);
+	begin_call(&c, m, ev, true);
+	c.facts = &m->tables->quiet;
+	set_thread(&c, t);
+	return answer_fits(&c, info, info->calls->ask(&c));
+}
+
+struct fsmodel_totals fsmodel_totals(const struct fsmodel *m)
+{
+	return m->totals;
+}
+
+const char *fsmodel_why(const struct fsmodel *m)
+{
+	/* Only the terminating NUL is added: the words stay as they are. */
+	return buf_str((struct buf *)&m->why);
+}
+
+struct fsmodel *fsmodel_new(const struct fsmodel_options *options)
+{
+	struct fsmodel *m = xcalloc(1, sizeof(*m));
+
+	m->options = *options;
+	m->next_id = 1;
+	m->tables = xcalloc(1, sizeof(*m->tables));
+	tree_init(m);
+	tables_init(m);
+	return m;
+}
+
+void fsmodel_free(struct fsmodel *m)
+{
+	if (!m)
+		return;
+	/* Nobody is told of what goes with the model itself. */
+	m->options.forget = NULL;
+	tables_release(m);
+	empty_graves(m);
+	tree_release(m);
+	empty_graves(m);
+	release_facts(&m->facts);
+	release_facts(&m->tables->quiet);
+	VEC_RELEASE(&m->tables->graves);
+	free(m->tables);
+	buf_release(&m->why);
+	free(m);
+}
+
+/* For whoever compiles. */
+
+static enum fd_object object_of(const struct open_file *o)
+{
+	switch (o->object) {
+	case OBJECT_FILE:
+		if (!o->inode)
+			return FD_OBJECT_OTHER;
+		return o->inode->special || S_ISCHR(o->inode->type) || S_ISBLK(o->inode->type)
+			       ? FD_OBJECT_SPECIAL
+			       : FD_OBJECT_FILE;
+	case OBJECT_PIPE:
+		return FD_OBJECT_PIPE;
+	case OBJECT_SOCKET:
+		return FD_OBJECT_SOCKET;
+	case OBJECT_EVENTFD:
+		return FD_OBJECT_EVENTFD;
+	case OBJECT_URING:
+		return FD_OBJECT_URING;
+	default:
+		return FD_OBJECT_OTHER;
+	}
+}
+
+void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_info *ret)
+{
+	const struct open_file *o = ((const struct descriptor *)fd)->open;
+
+	(void)m;
+	*ret = (struct fd_info){ .object = object_of(o), .flags = o->flags, .offset = o->offset };
+	if (o->inode) {
+		ret->mode = o->inode->type | o->inode->mode;
+		ret->rdev = o->inode->rdev;
+	}
+}
+
+bool fsmodel_is_special(const struct res *file)
+{
+	return ((const struct inode *)file)->special;
+}
