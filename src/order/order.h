@@ -6,7 +6,7 @@
  * An edge is a pair (lane, number): this action may start only when the action
  * with that number in that lane is done. Lanes are sequential, so actions of one
  * lane never need edges among each other. Every edge points to an action that
- * came earlier in effect order; so no plan can deadlock. order_edges() checks
+ * came earlier in effect order; so no plan can deadlock. order_event() checks
  * this, whatever a policy says.
  *
  * Events that are no actions (waits and wakes, clones, exits) are shown to
@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "fsmodel/fsmodel.h"
@@ -86,7 +87,9 @@ struct order_options {
 };
 
 struct order;
+struct order_totals;
 
+/* Every function may be NULL: there is then nothing to do. */
 struct order_policy {
 	const char *name, *summary;
 	bool one_lane; /* all threads share a lane */
@@ -94,10 +97,14 @@ struct order_policy {
 	void (*close)(void *state);
 	/* Appends to out what the action must wait for; for an event that is no action out stays as it is. */
 	void (*event)(void *state, const struct order_input *in, struct edges *out);
-	/* See fsmodel_options.forget. May be NULL. */
+	/* See order_ahead(). */
+	void (*ahead)(void *state, const struct event *ev);
+	/* See fsmodel_options.forget. */
 	void (*forget)(void *state, struct res *res, struct res *heir);
-	/* A thread has ended and its lane may pass to another. May be NULL. */
+	/* A thread has ended and its lane may pass to another. */
 	void (*thread_end)(void *state, uint32_t tid);
+	/* Adds what the policy itself has counted. */
+	void (*totals)(const void *state, struct order_totals *totals);
 };
 
 /* NULL when there is none of that name. */
@@ -122,6 +129,14 @@ void order_free(struct order *o);
  * gives none.
  */
 const struct edges *order_event(struct order *o, const struct order_input *in);
+/*
+ * The next event of a thread, shown before its turn: when the thread's previous
+ * event has been given to order_event(). Only those of class C_WAIT matter. It is
+ * better, not needed: a call is known to order_event() when it has ended, but
+ * whoever wakes all that wait meets those who are still waiting then. Without it
+ * an edge may come one action late.
+ */
+void order_ahead(struct order *o, const struct event *ev);
 void order_forget(struct order *o, struct res *res, struct res *heir);
 void order_thread_end(struct order *o, uint32_t tid);
 

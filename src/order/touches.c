@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "order/touches.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static void unlink_state(struct state *s)
+{
+	*s->prev = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+}
+
+static void init_state(struct state *s)
+{
+	switch (s->kind) {
+	case RES_STREAM:
+	case RES_LOCKS:
+	case RES_FILE: /* file.c does it */
+		break;
+	default:
+		rw_init(&((struct stage_state *)s)->rw);
+		break;
+	}
+}
+
+void *state_of(struct touches *t, struct res *res, size_t size)
+{
+	struct state *s = res->order;
+
+	if (s)
+		return s;
+	s = xcalloc(1, size);
+	s->kind = res->kind;
+	init_state(s);
+	s->next = t->all;
+	s->prev = &t->all;
+	if (t->all)
+		t->all->prev = &s->next;
+	t->all = s;
+	res->order = s;
+	return s;
+}
+
+static void free_state(struct state *s)
+{
+	switch (s->kind) {
+	case RES_FILE:
+		file_release(s);
+		break;
+	case RES_STREAM:
+	case RES_LOCKS:
+		ranges_release(&((struct stream_state *)s)->ranges);
+		users_release(&((struct stream_state *)s)->ends);
+		break;
+	default:
+		rw_release(&((struct stage_state *)s)->rw);
+		break;
+	}
+	free(s);
+}
+
+void touches_release(struct touches *t)
+{
+	struct state *s, *next;
+
+	for (s = t->all; s; s = next) {
+		next = s->next;
+		free_state(s);
+	}
+	t->all = NULL;
+}
+
+/* A reader may have seen the end of what a pipe will ever hold: it comes after those who closed it. */
+static void stream_touch(struct touches *t, const struct touch *touch, const struct users *before,
+			 const struct sink *sink)
+{
+	struct stream_state *s = state_of(t, touch->res, sizeof(*s));
+
+	if (touch->how & TOUCH_READ) {
+		sink_ask_all(sink, &s->ends, RULE_sync_wake);
+		ranges_take(&s->ranges, touch->from, touch->to, sink, RULE_sync_wake);
+	}
+	if (touch->how & TOUCH_WRITE)
+		ranges_put(&s->ranges, touch->from, touch->to, before);
+	if (touch->how & TOUCH_STAGE)
+		users_add_all(&s->ends, before);
+}
+
+static void locks_touch(struct touches *t, const struct touch *touch, const struct users *before,
+			const struct sink *sink)
+{
+	struct stream_state *s = state_of(t, touch->res, sizeof(*s));
+
+	if (touch->how & TOUCH_WRITE)
+		ranges_write(&s->ranges, touch->from, touch->to, before, sink, RULE_sync_wake);
+	else if (touch->how & TOUCH_READ)
+		ranges_read(&s->ranges, touch->from, touch->to, before, sink, RULE_sync_wake);
+}
+
+static void open_touch(struct touches *t, const struct touch *touch, const struct users *self,
+		       const struct sink *sink)
+{
+	struct stage_state *s;
+
+	if (!(touch->how & TOUCH_OFFSET) || !has_rule(t, RULE_offset_seq))
+		return;
+	s = state_of(t, touch->res, sizeof(*s));
+	rw_next(&s->rw, &self->one, sink, RULE_offset_seq);
+}
+
+void touches_act(struct touches *t, const struct order_input *in, const struct sink *sink)
+{
+	struct users self = { .nr = 1, .one = user_from_ref(&in->self) };
+	size_t i;
+
+	for (i = 0; i < in->facts->touches.len; i++) {
+		const struct touch *touch = &in->facts->touches.items[i];
+
+		switch (touch->res->kind) {
+		case RES_FILE:
+			file_touch(t, touch, &self, sink);
+			break;
+		case RES_OPEN:
+			open_touch(t, touch, &self, sink);
+			break;
+		case RES_STREAM:
+			if (has_rule(t, RULE_sync_wake))
+				stream_touch(t, touch, &self, sink);
+			break;
+		case RES_LOCKS:
+			if (has_rule(t, RULE_sync_wake))
+				locks_touch(t, touch, &self, sink);
+			break;
+		default:
+			stage_touch(t, touch, &self, sink);
+			break;
+		}
+	}
+}
+
+void touches_watch(struct touches *t, const struct order_input *in, const struct users *before,
+		   const struct sink *sink)
+{
+	size_t i;
+
+	for (i = 0; i < in->facts->touches.len; i++) {
+		const struct touch *touch = &in->facts->touches.items[i];
+
+		if (touch->res->kind == RES_STREAM)
+			stream_touch(t, touch, before, sink);
+		else if (touch->res->kind == RES_LOCKS)
+			locks_touch(t, touch, before, sink);
+	}
+}
+
+void touches_forget(struct touches *t, struct res *res, struct res *heir)
+{
+	struct state *s = res->order;
+
+	if (!s)
+		return;
+	/* Only an entry has an heir, and it is the directory that held it. */
+	if (heir) {
+		assert(res->kind == RES_NAME && heir->kind == RES_FILE);
+		file_absorb(t, heir, &((struct stage_state *)s)->rw);
+	}
+	unlink_state(s);
+	free_state(s);
+	res->order = NULL;
+}
