@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/order_options.h"
+
+#include "base/banned.h"
+#include "base/json.h"
+#include "cli/open_trace.h"
+
+static int no_such_policy(const struct cli *cli, const char *name)
+{
+	struct buf all = { 0 };
+	int r;
+
+	for (size_t i = 0; order_policies[i]; i++)
+		buf_printf(&all, "%s%s", i ? ", " : "", order_policies[i]->name);
+	r = cli_fail_with(cli, "--order=%s: there are %s", name, buf_str(&all));
+	buf_release(&all);
+	return r;
+}
+
+int order_choose(const struct cli *cli, const struct order_choice *choice,
+		 struct compile_options *ret)
+{
+	const char *name = choice->order ? choice->order : "root";
+	struct err err = { "" };
+
+	ret->policy = order_find(name);
+	if (!ret->policy)
+		return no_such_policy(cli, name);
+	ret->rules = rules_default;
+	if (choice->rules && rules_parse(choice->rules, &ret->rules, &err) < 0)
+		return cli_fail(cli, &err);
+	return CLI_DONE;
+}
+
+int open_for_compile(const struct cli *cli, const char *path, struct trace **ret)
+{
+	int r = open_trace(cli, path, ret);
+
+	if (r == CLI_DONE && plan_is_plan(*ret)) {
+		trace_close(*ret);
+		r = cli_fail_with(cli, "%s is a plan already", path);
+	}
+	return r;
+}
+
+void contradictions_print(const struct fsmodel_totals *t, FILE *out)
+{
+	for (unsigned int i = CONTRADICTION_NONE + 1; i < CONTRADICTION_MAX; i++) {
+		if (!t->contradictions[i])
+			continue;
+		fprintf(out, "  contradiction %s: %llu, of which repaired %llu\n",
+			contradiction_names[i], (unsigned long long)t->contradictions[i],
+			(unsigned long long)t->repaired[i]);
+	}
+}
+
+void contradictions_json(const struct fsmodel_totals *t, struct json *w)
+{
+	json_key(w, "contradictions");
+	json_object_begin(w);
+	for (unsigned int i = CONTRADICTION_NONE + 1; i < CONTRADICTION_MAX; i++) {
+		if (t->contradictions[i])
+			json_kv_u64(w, contradiction_names[i], t->contradictions[i]);
+	}
+	json_object_end(w);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands that compile a trace have in common: --order and --rules. */
+#ifndef CLI_ORDER_OPTIONS_H
+#define CLI_ORDER_OPTIONS_H
+
+#include "cli/cli.h"
+#include "compile/compile.h"
+
+struct order_choice {
+	const char *order, *rules;
+};
+
+#define OPT_ORDER(struct_type, field)                                                              \
+	OPT_STRING(0, "order", "POLICY", struct_type, field.order,                                 \
+		   "which calls keep their order: root, temporal, overlap, single, none",          \
+		   .default_text = "root"),                                                        \
+		OPT_STRING(0, "rules", "RULES", struct_type, field.rules,                          \
+			   "rules of root: artc, default, or changes to the default such as "      \
+			   "+file_seq,-path_stage")
+
+/* CLI_DONE; or CLI_FAILED, having said what is wrong with the choice. */
+MUST_CHECK int order_choose(const struct cli *cli, const struct order_choice *choice,
+			    struct compile_options *ret);
+
+/* Whether the trace can be compiled: a plan cannot. */
+MUST_CHECK int open_for_compile(const struct cli *cli, const char *path, struct trace **ret);
+
+/* Contradictions between trace and model by kind, as text lines or as a JSON member. */
+void contradictions_print(const struct fsmodel_totals *t, FILE *out);
+struct json;
+void contradictions_json(const struct fsmodel_totals *t, struct json *w);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of an event: the table's column `replay` says what can be done
+ * with such a call; what it was made on says what is done with this one. Calls on
+ * pipes, sockets and the like are not made again: what they carry is order and
+ * time, which edges and think time stand for.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/banned.h"
+#include "compile/inside.h"
+
+/* Kernel-internal results: the call was interrupted and is made again, or ended with EINTR. */
+#define ERESTARTSYS_FIRST 512
+#define ERESTARTSYS_LAST 516
+
+static bool was_interrupted(const struct event *ev)
+{
+	int err = ev->outcome.err;
+
+	return (ev->flags & EVENT_RESTARTED) || err == EINTR ||
+	       (err >= ERESTARTSYS_FIRST && err <= ERESTARTSYS_LAST);
+}
+
+/* Devices that every replay has; others hold what is no file's. */
+static bool is_common_device(const struct fd_info *info)
+{
+	unsigned int minor_nr = minor(info->rdev);
+
+	if ((info->mode & S_IFMT) != S_IFCHR)
+		return (info->mode & S_IFMT) !=
+		       S_IFBLK; /* a file of /proc or /sys is replayed as a file */
+	return major(info->rdev) == 1 &&
+	       (minor_nr == 3 || minor_nr == 5 || minor_nr == 7 || minor_nr == 8 || minor_nr == 9);
+}
+
+static bool is_storage(const struct fsmodel *m, const struct res *fd)
+{
+	struct fd_info info;
+
+	fsmodel_fd_info(m, fd, &info);
+	switch (info.object) {
+	case FD_OBJECT_FILE:
+	case FD_OBJECT_URING:
+		return true;
+	case FD_OBJECT_SPECIAL:
+		return is_common_device(&info);
+	default:
+		return false;
+	}
+}
+
+/* Copying between a file and something else is half a storage call: the other side is swallowed. */
+static bool may_be_half(const struct row *row)
+{
+	return row->result == RESULT_BYTES_COPIED;
+}
+
+static bool is_on_storage(const struct fsmodel *m, const struct event *ev,
+			  const struct facts *facts)
+{
+	bool any = false, all = true;
+
+	for (size_t i = 0; i < facts->fds.len; i++) {
+		const struct fd_ref *ref = &facts->fds.items[i];
+
+		if (!ref->fd)
+			continue;
+		if (is_storage(m, ref->fd))
+			any = true;
+		else
+			all = false;
+	}
+	return all || (any && may_be_half(ev->row));
+}
+
+/* A pointer that could not be read: the call failed for it, and would not with ours. */
+static bool has_bad_pointer(const struct event *ev)
+{
+	for (unsigned int i = 0; i < ev->row->nr_args; i++) {
+		const struct arg *arg = &ev->row->args[i];
+
+		if (ev->args[i].type == VALUE_ADDR && (arg->dir & ARG_IN) && arg->kind != KIND_ADDR)
+			return true;
+	}
+	return ev->outcome.err == EFAULT;
+}
+
+/* Errors that a device gave, which a replay does not have. */
+static bool is_of_device(const struct event *ev)
+{
+	return ev->outcome.err == ENXIO || ev->outcome.err == ENODEV || ev->outcome.err == ENOTTY;
+}
+
+static bool is_close(const struct row *row)
+{
+	return row->id == SC_close;
+}
+
+/* The last of those who have the descriptor closes it; before that nothing happens to the file. */
+static bool closes_for_good(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		const struct touch *t = &facts->touches.items[i];
+
+		if (t->res->kind == RES_FD && (t->how & TOUCH_DELETE))
+			return true;
+	}
+	return false;
+}
+
+/* Memory that is no file's. */
+static bool is_plain_memory(const struct event *ev, const struct facts *facts)
+{
+	return row_class(ev->row) == C_MAP && !facts->maps.len;
+}
+
+static enum fate fate_of_made(const struct fsmodel *m, const struct event *ev,
+			      const struct facts *facts)
+{
+	if (ev->flags & EVENT_UNFINISHED)
+		return FATE_SIMULATED; /* nobody knows how far it came */
+	if (was_interrupted(ev))
+		return FATE_WAITING;
+	if (has_bad_pointer(ev) || is_of_device(ev))
+		return FATE_SIMULATED;
+	if (ev->row->result == RESULT_NEVER || ev->row->id == SC_umask ||
+	    ev->row->id == SC_close_range || is_plain_memory(ev, facts))
+		return FATE_NOTHING; /* what they leave behind is dropped, or applied where it counts */
+	if (!is_on_storage(m, ev, facts))
+		return FATE_SIMULATED;
+	if (is_close(ev->row) && !ev->outcome.err && !closes_for_good(facts))
+		return FATE_NOTHING;
+	return FATE_ACTION;
+}
+
+enum fate event_fate(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
+{
+	if (ev->row->sort != ROW_CALL)
+		return FATE_NOTHING;
+	switch (ev->row->replay) {
+	case SUPPORT_GENERIC:
+	case SUPPORT_SPECIAL:
+		return fate_of_made(m, ev, facts);
+	case SUPPORT_SIMULATED:
+		return FATE_SIMULATED;
+	case SUPPORT_WAITING:
+		return FATE_WAITING;
+	case SUPPORT_UNSUPPORTED:
+		return is_on_storage(m, ev, facts) && facts->touches.len && !ev->outcome.err
+			       ? FATE_UNSUPPORTED
+			       : FATE_SIMULATED;
+	default:
+		return FATE_NOTHING;
+	}
+}
+
+bool outcome_is_free(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
+{
+	struct fd_info info;
+
+	for (size_t i = 0; i < facts->fds.len; i++) {
+		if (!facts->fds.items[i].fd)
+			continue;
+		fsmodel_fd_info(m, facts->fds.items[i].fd, &info);
+		if (info.object != FD_OBJECT_FILE)
+			return true;
+	}
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		if (facts->touches.items[i].res->kind == RES_FILE &&
+		    fsmodel_is_special(facts->touches.items[i].res))
+			return true;
+	}
+	return ev->row->id == SC_execve || ev->row->id == SC_execveat;
+}
+
+bool row_looks_up(const struct row *row)
+{
+	for (unsigned int i = 0; i < row->nr_args; i++) {
+		if (row->args[i].kind == KIND_PATH && row->args[i].look != LOOK_TEXT)
+			return true;
+	}
+	return row->id == SC_getcwd;
+}
+
+bool row_makes_names(const struct row *row)
+{
+	if (!row_looks_up(row) || row_class(row) == C_META)
+		return false;
+	for (unsigned int i = 0; i < row->nr_args; i++) {
+		if (row->args[i].kind == KIND_MODE || row->args[i].struct_id == STRUCT_open_how)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+#include "compile/compile.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/banned.h"
+#include "compile/emit.h"
+#include "compile/inside.h"
+
+/* How many overlapping calls are tried before one that does not fit is taken as it is. */
+#define SWAPS_MAX 64
+
+static void forget(void *arg, struct res *res, struct res *heir)
+{
+	struct compiler *c = arg;
+
+	order_forget(c->order, res, heir);
+}
+
+/* Trees. */
+
+static bool is_initial(const struct item *item)
+{
+	return item->row->id == REC_tree_entry && item->args[0].type == VALUE_INT &&
+	       item->args[0].u == 0;
+}
+
+/* Walks the records of a section; each() returns 0 or -errno. */
+static int each_item(struct compiler *c, enum block_type section,
+		     int (*each)(struct compiler *c, struct item *item, struct err *err),
+		     struct err *err)
+{
+	struct trace_items *it;
+	struct item *item;
+	int r = trace_items_open(c->trace, section, &it, err);
+
+	if (r < 0)
+		return r;
+	while ((r = trace_items_next(it, &item, err)) > 0) {
+		r = each(c, item, err);
+		if (r < 0)
+			break;
+	}
+	trace_items_close(it);
+	return r;
+}
+
+static int see_tree(struct compiler *c, struct item *item, struct err *err)
+{
+	(void)err;
+	c->tree_known |= is_initial(item);
+	return 0;
+}
+
+static int model_tree(struct compiler *c, struct item *item, struct err *err)
+{
+	(void)err;
+	texts_load(&c->texts, c->trace, item->row, item->args);
+	fsmodel_add_tree(c->model, item);
+	return 0;
+}
+
+static int copy_item(struct compiler *c, struct item *item, struct err *err)
+{
+	return plan_writer_item(c->writer, item, err);
+}
+
+static int put_inferred(void *arg, const struct item *item)
+{
+	struct compiler *c = arg;
+	struct item copy = *item;
+
+	return plan_writer_item(c->writer, &copy, c->err);
+}
+
+/* Threads. */
+
+static struct thread *thread_by_tid(struct compiler *c, int64_t tid)
+{
+	for (size_t i = 0; i < c->alive.len; i++) {
+		if (c->threads[c->alive.items[i]].tid == (uint32_t)tid)
+			return &c->threads[c->alive.items[i]];
+	}
+	return NULL;
+}
+
+/* A clone has returned before the first event of the thread that it began: its lane is waiting. */
+static uint32_t take_begun(struct compiler *c, uint32_t tid)
+{
+	for (size_t i = 0; i < c->begun.len; i++) {
+		if (c->begun.items[i].tid == tid) {
+			uint32_t lane = c->begun.items[i].lane;
+
+			c->begun.items[i] = c->begun.items[--c->begun.len];
+			return lane;
+		}
+	}
+	return NO_LANE;
+}
+
+static uint32_t begin_lane(struct compiler *c, const struct thread *parent)
+{
+	size_t before = c->lanes.list.len;
+	uint32_t lane = lanes_begin(&c->lanes, c->order, parent ? parent->lane : NO_LANE);
+
+	if (c->writer && c->lanes.list.len > before)
+		(void)plan_writer_add_lane(c->writer); /* numbered as ours are */
+	return lane;
+}
+
+static const struct thread *parent_of(struct compiler *c, const struct event *ev)
+{
+	if (ev->row->id == EV_thread_start && ev->args[0].type == VALUE_INT && ev->args[0].i > 0)
+		return thread_by_tid(c, ev->args[0].i);
+	return NULL;
+}
+
+static struct thread *thread_of(struct compiler *c, const struct event *ev)
+{
+	struct thread *t = &c->threads[ev->stream];
+
+	if (t->lane == NO_LANE) {
+		t->tid = ev->tid;
+		t->lane = take_begun(c, ev->tid);
+		if (t->lane == NO_LANE)
+			t->lane = begin_lane(c, parent_of(c, ev));
+		VEC_PUSH(&c->alive, ev->stream);
+	}
+	return t;
+}
+
+/* The thread's last event has passed. */
+static void end_thread(struct compiler *c, uint32_t stream)
+{
+	struct thread *t = &c->threads[stream];
+
+	for (size_t i = 0; i < c->alive.len; i++) {
+		if (c->alive.items[i] == stream) {
+			c->alive.items[i] = c->alive.items[--c->alive.len];
+			break;
+		}
+	}
+	order_thread_end(c->order, t->tid);
+	lanes_end(&c->lanes, t->lane);
+}
+
+/* The lane of the thread that the event began, if its own first event has not come yet. */
+static uint32_t lane_of_child(struct compiler *c, const struct thread *parent,
+			      const struct facts *facts)
+{
+	struct thread *child;
+	struct begun b = { .tid = facts->child_tid };
+
+	if (!facts->child_tid || facts->child_tid == parent->tid)
+		return NO_LANE;
+	child = thread_by_tid(c, facts->child_tid);
+	if (child)
+		return child->lane;
+	b.lane = begin_lane(c, parent);
+	VEC_PUSH(&c->begun, b);
+	return b.lane;
+}
+
+/* One event. */
+
+static bool is_wanted(const struct compiler *c, const struct event *ev)
+{
+	return ev->enter_ns >= c->options->from_ns &&
+	       (!c->options->to_ns || ev->enter_ns < c->options->to_ns);
+}
+
+static void count_fate(struct compile_totals *t, enum fate fate)
+{
+	t->nr_simulated += fate == FATE_SIMULATED;
+	t->nr_waiting += fate == FATE_WAITING;
+	t->nr_unsupported += fate == FATE_UNSUPPORTED;
+}
+
+static int finish_event(struct compiler *c, struct event *ev, const struct facts *facts,
+			struct err *err)
+{
+	struct thread *t = thread_of(c, ev);
+	enum fate fate = event_fate(c->model, ev, facts);
+	struct order_input in = {
+		.ev = ev, .facts = facts, .last = t->last, .has_last = t->has_last
+	};
+	struct compiled view = { .ev = ev, .facts = facts, .model = c->model };
+	struct lane *lane;
+	int r = 0;
+
+	in.lane_of_child = lane_of_child(c, t, facts);
+	lane = &c->lanes.list.items[t->lane];
+	c->totals->nr_events++;
+	count_fate(c->totals, fate);
+	steps_plan(c, ev, facts, fate == FATE_ACTION && is_wanted(c, ev), lane);
+	r = ready_found(c, ev, facts, fate == FATE_ACTION, err);
+	if (r < 0)
+		return r;
+	steps_plan_drops(c, ev, facts, fate == FATE_ACTION);
+	in.action = c->steps.len > 0;
+	in.self = (struct action_ref){ .lane = t->lane,
+				       .nr = lane->nr_actions + (in.action ? c->steps.len - 1 : 0),
+				       .enter_ns = ev->enter_ns,
+				       .exit_ns = ev->exit_ns };
+	view.edges = order_event(c->order, &in);
+	view.number = c->totals->nr_events;
+	view.action = in.action;
+	view.self = in.self;
+	if (c->observer)
+		c->observer->event(c->observer, &view);
+	if (in.action) {
+		think_arrive(&t->think, ev);
+		r = steps_emit(c, &view, t, err);
+		think_leave(&t->think, ev);
+		t->last = lane->last = in.self;
+		t->has_last = lane->has_last = true;
+	} else {
+		think_pass(&t->think, ev, facts);
+	}
+	if (++c->nr_seen[ev->stream] == c->streams[ev->stream].nr_events)
+		end_thread(c, ev->stream);
+	return r;
+}
+
+/*
+ * The present event does not fit. A call that overlapped it may have taken
+ * effect first, though it returned later: then both are true in that order.
+ */
+static const struct facts *swap_overlapping(struct compiler *c, struct err *err, int *ret)
+{
+	const struct facts *facts;
+	struct event *other;
+	size_t n = 0;
+
+	*ret = 0;
+	for (unsigned int tries = 0; c->alive.len > 1 && tries < SWAPS_MAX; tries++) {
+		*ret = window_peek(c->window, n, &other, err);
+		if (*ret <= 0)
+			return NULL;
+		facts = fsmodel_may_affect(c->model, other, window_present(c->window))
+				? fsmodel_try(c->model, other)
+				: NULL;
+		if (!facts) {
+			n++;
+			continue;
+		}
+		*ret = finish_event(c, other, facts, err);
+		if (*ret < 0)
+			return NULL;
+		window_take(c->window, other);
+		c->totals->nr_swapped++;
+		facts = fsmodel_try(c->model, window_present(c->window));
+		if (facts)
+			return facts;
+	}
+	return NULL;
+}
+
+static int compile_present(struct compiler *c, struct err *err)
+{
+	const struct facts *facts = fsmodel_try(c->model, window_present(c->window));
+	int r = 0;
+
+	if (!facts)
+		facts = swap_overlapping(c, err, &r);
+	if (r < 0)
+		return r;
+	if (!facts)
+		facts = fsmodel_step(c->model, window_present(c->window));
+	return finish_event(c, window_present(c->window), facts, err);
+}
+
+static int compile_events(struct compiler *c, struct err *err)
+{
+	int r = window_open(c->trace, c->options->progress, &c->window, err);
+
+	if (r < 0)
+		return r;
+	while ((r = window_next(c->window, err)) > 0) {
+		const struct event *ev = window_present(c->window);
+
+		/* Behind the event with which the first process begins, where there is one. */
+		if (!c->knows_start && ev->row->id != EV_thread_start)
+			state_at_start(c, ev);
+		r = compile_present(c, err);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+/* The whole. */
+
+static int open_model(struct compiler *c, struct err *err)
+{
+	struct fsmodel_options o = { .forget = forget,
+				     .forget_arg = c,
+				     .max_absent = c->options->max_absent };
+	struct buf text = { 0 };
+	const char *uid;
+	int r = each_item(c, BLOCK_TREE, see_tree, err);
+
+	if (r < 0)
+		return r;
+	o.tree_known = c->tree_known;
+	uid = trace_meta(c->trace, "uid", &text);
+	o.uid = uid ? (uint32_t)strtoul(uid, NULL, 10) : 0;
+	buf_release(&text);
+	c->model = fsmodel_new(&o);
+	return each_item(c, BLOCK_TREE, model_tree, err);
+}
+
+static int copy_records(struct compiler *c, struct err *err)
+{
+	int r = each_item(c, BLOCK_META, copy_item, err);
+
+	if (r >= 0)
+		r = each_item(c, BLOCK_TREE, copy_item, err);
+	if (r >= 0)
+		r = each_item(c, BLOCK_LEDGER, copy_item, err);
+	return r;
+}
+
+static int note_order(struct compiler *c)
+{
+	struct buf rules = { 0 };
+	int r = plan_writer_meta(c->writer, "order", c->options->policy->name);
+
+	rules_print(c->options->rules, &rules);
+	if (!r)
+		r = plan_writer_meta(c->writer, "rules", buf_str(&rules));
+	buf_release(&rules);
+	return r;
+}
+
+static void close_totals(struct compiler *c)
+{
+	struct compile_totals *t = c->totals;
+
+	t->order = order_totals(c->order);
+	t->model = fsmodel_totals(c->model);
+	t->plan.nr_lanes = (uint32_t)c->lanes.list.len;
+	t->plan.nr_slots = c->slots.nr;
+	t->plan.has_prologue = true;
+	t->plan.nr_edges = t->order.nr_edges;
+	if (t->plan.nr_actions)
+		t->plan.elapsed_ns = c->last_ns - t->plan.first_ns;
+}
+
+static int compile_all(struct compiler *c, struct err *err)
+{
+	int r = c->writer ? copy_records(c, err) : 0;
+
+	if (r >= 0)
+		r = open_model(c, err);
+	if (r >= 0)
+		r = compile_events(c, err);
+	if (r >= 0 && c->writer && !c->tree_known)
+		r = fsmodel_initial_tree(c->model, put_inferred, c);
+	if (r >= 0 && c->writer)
+		r = note_order(c);
+	if (r >= 0)
+		close_totals(c);
+	return r < 0 ? r : 0;
+}
+
+static void compiler_release(struct compiler *c)
+{
+	window_close(c->window);
+	texts_release(&c->texts);
+	fsmodel_free(c->model); /* forgets into the order */
+	order_free(c->order);
+	slots_release(&c->slots);
+	VEC_RELEASE(&c->lanes.list);
+	VEC_RELEASE(&c->lanes.idle);
+	VEC_RELEASE(&c->alive);
+	VEC_RELEASE(&c->begun);
+	VEC_RELEASE(&c->steps);
+	VEC_RELEASE(&c->edges);
+	buf_release(&c->path);
+	arena_release(&c->arena);
+	free(c->threads);
+	free(c->nr_seen);
+}
+
+int compile_trace(struct trace *t, const struct compile_options *options, struct plan_writer *w,
+		  struct compile_observer *observer, struct compile_totals *ret, struct err *err)
+{
+	struct order_options order = { .rules = options->rules };
+	struct compiler c = { .trace = t, .options = options, .writer = w, .observer = observer };
+	size_t nr_streams;
+	int r;
+
+	c.totals = ret;
+	c.err = err;
+	*ret = (struct compile_totals){ 0 };
+	c.streams = trace_streams(t, &nr_streams);
+	c.threads = xcalloc(nr_streams + 1, sizeof(*c.threads));
+	c.nr_seen = xcalloc(nr_streams + 1, sizeof(*c.nr_seen));
+	for (size_t i = 0; i < nr_streams; i++)
+		c.threads[i].lane = NO_LANE;
+	c.lanes.max = options->max_lanes;
+	c.lanes.one = options->policy->one_lane;
+	lanes_init(&c.lanes);
+	if (w)
+		(void)plan_writer_add_lane(w);
+	c.order = order_new(options->policy, &order);
+	arena_init(&c.arena);
+	r = compile_all(&c, err);
+	compiler_release(&c);
+	return r;
+}

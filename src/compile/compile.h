@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a trace to a plan: events in effect order through the model and an order
+ * policy, once, in memory bounded by what is alive at a time.
+ *
+ *   trace --> window --> model --> order --> lanes, slots, think time --> plan
+ *             (swaps     (facts)   (edges)
+ *              overlapping
+ *              calls)
+ *
+ * An event becomes no action (waits, simulated calls), or one, or a run of
+ * several in its lane: what its process's cwd, root and umask need first, the
+ * call itself, then descriptors that went without a call. The edges stand at the
+ * first of them, and others wait for the last.
+ */
+#ifndef COMPILE_COMPILE_H
+#define COMPILE_COMPILE_H
+
+#include "base/progress.h"
+#include "fsmodel/fsmodel.h"
+#include "order/order.h"
+#include "plan/plan.h"
+#include "trace/reader.h"
+
+struct compile_options {
+	const struct order_policy *policy;
+	rule_set rules;
+	uint32_t
+		max_lanes; /* beyond it, lanes of ended threads are shared at any price; 0: the default */
+	size_t max_absent; /* as in fsmodel_options; 0: the default */
+	uint64_t from_ns, to_ns; /* only this part of the trace is acted; to 0: to its end */
+	struct progress *progress;
+};
+
+/* One event as it was compiled. Borrowed. */
+struct compiled {
+	uint64_t number; /* of the event, from 1, in the order of the compilation */
+	const struct event *ev; /* as in the trace: descriptors are still numbers */
+	const struct facts *facts;
+	bool action;
+	struct action_ref self;
+	const struct edges *edges;
+	const struct fsmodel *model;
+};
+
+/* Who looks on: graph.h, series.h. */
+struct compile_observer {
+	void (*event)(struct compile_observer *o, const struct compiled *c);
+};
+
+struct compile_totals {
+	struct plan_totals plan;
+	struct order_totals order;
+	struct fsmodel_totals model;
+	uint64_t nr_events;
+	uint64_t nr_simulated; /* calls whose outcome stands without being made */
+	uint64_t nr_waiting; /* calls that edges and think time stand for */
+	uint64_t nr_unsupported; /* calls that should be made and cannot */
+	uint64_t nr_swapped; /* overlapping calls that changed places */
+	uint64_t call_ns; /* spent in the calls of all actions, in the trace */
+};
+
+/* w and observer may be NULL. What the trace's ledger lacks is for the caller to say. */
+MUST_CHECK int compile_trace(struct trace *t, const struct compile_options *options,
+			     struct plan_writer *w, struct compile_observer *observer,
+			     struct compile_totals *ret, struct err *err);
+
+#endif

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The steps of an event are decided before its edges are known, because the
+ * number of the last one is what others will wait for; slots are taken after
+ * them, because the edges say which slots are certain to be free.
+ */
+#include "compile/emit.h"
+
+#include <fcntl.h>
+
+#include "base/banned.h"
+#include "plan/refs.h"
+#include "plan/result.h"
+
+/* A plan's actions need no larger buffer than this; longer transfers are made in parts. */
+#define DATA_MAX_BYTES ((uint64_t)64 << 20)
+
+/* Deciding. */
+
+static void add_step(struct compiler *c, enum step_kind kind, struct res *res)
+{
+	VEC_PUSH(&c->steps, ((struct step){ .kind = kind, .res = res }));
+}
+
+static bool uses(const struct facts *facts, const struct res *res)
+{
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		if (facts->touches.items[i].res == res &&
+		    !(facts->touches.items[i].how & TOUCH_DELETE))
+			return true;
+	}
+	return false;
+}
+
+static void plan_directory(struct compiler *c, struct res *handle, enum step_kind kind,
+			   uint64_t present)
+{
+	if (!handle || handle->id == present)
+		return;
+	add_step(c, kind, handle);
+}
+
+/* The lane takes over what its process has, where the call depends on it. */
+static void plan_context(struct compiler *c, const struct event *ev, const struct facts *facts,
+			 const struct lane *lane)
+{
+	if (!row_looks_up(ev->row))
+		return;
+	if (!c->first_root && facts->root)
+		c->first_root = facts->root->id;
+	if (facts->root && uses(facts, facts->root))
+		plan_directory(c, facts->root, STEP_ROOT, lane->root ? lane->root : c->first_root);
+	if (facts->cwd && (uses(facts, facts->cwd) || ev->row->id == SC_getcwd))
+		plan_directory(c, facts->cwd, STEP_CWD, lane->cwd);
+	if (row_makes_names(ev->row) && lane->umask != facts->umask)
+		add_step(c, STEP_UMASK, NULL);
+}
+
+/* Whether the call itself gives up what it deletes, so that nothing is left to drop. */
+static bool gives_up_itself(const struct event *ev, const struct touch *t)
+{
+	switch (t->res->kind) {
+	case RES_FD:
+		return ev->row->id == SC_close;
+	case RES_MAP:
+		return row_class(ev->row) == C_MAP;
+	case RES_AIO:
+		return row_class(ev->row) == C_AIO;
+	default:
+		return false;
+	}
+}
+
+static bool is_slotted(const struct res *res)
+{
+	return res->slot >= 0 && (res->kind == RES_FD || res->kind == RES_HANDLE ||
+				  res->kind == RES_MAP || res->kind == RES_AIO);
+}
+
+void steps_plan_drops(struct compiler *c, const struct event *ev, const struct facts *facts,
+		      bool call)
+{
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		const struct touch *t = &facts->touches.items[i];
+
+		if (!(t->how & TOUCH_DELETE) || !is_slotted(t->res))
+			continue;
+		if (!(call && gives_up_itself(ev, t)))
+			add_step(c, STEP_DROP, t->res);
+	}
+}
+
+void steps_plan(struct compiler *c, const struct event *ev, const struct facts *facts, bool call,
+		const struct lane *lane)
+{
+	c->steps.len = 0;
+	if (call) {
+		plan_context(c, ev, facts, lane);
+		add_step(c, STEP_CALL, NULL);
+	}
+}
+
+/* Slots. */
+
+static void take_slot(struct compiler *c, struct res *res, uint32_t lane)
+{
+	if (res && res->slot < 0)
+		res->slot = slots_take(&c->slots, c->order, lane);
+}
+
+static void take_made_slots(struct compiler *c, const struct facts *facts, uint32_t lane)
+{
+	for (size_t i = 0; i < facts->fds.len; i++) {
+		if (facts->fds.items[i].made)
+			take_slot(c, facts->fds.items[i].fd, lane);
+	}
+	for (size_t i = 0; i < facts->maps.len; i++) {
+		if (facts->maps.items[i].made)
+			take_slot(c, facts->maps.items[i].map, lane);
+	}
+	take_slot(c, facts->new_handle, lane);
+}
+
+static void give_back_slots(struct compiler *c, const struct facts *facts,
+			    const struct action_ref *self)
+{
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		struct res *res = facts->touches.items[i].res;
+
+		if (!(facts->touches.items[i].how & TOUCH_DELETE) || !is_slotted(res))
+			continue;
+		slots_give_back(&c->slots, res->slot, self);
+		res->slot = -1;
+	}
+}
+
+/* Translating. */
+
+static void translate_fds(const struct facts *facts, struct outcome *outcome)
+{
+	for (size_t i = 0; i < facts->fds.len; i++) {
+		const struct fd_ref *ref = &facts->fds.items[i];
+		int32_t slot = ref->fd ? ref->fd->slot : -1;
+
+		if (ref->where)
+			*ref->where = value_int(slot);
+		else if (!outcome->err)
+			outcome->ret = slot;
+	}
+}
+
+static bool is_in_map(const struct facts *facts, const struct value *v)
+{
+	for (size_t i = 0; i < facts->maps.len; i++) {
+		if (facts->maps.items[i].where == v)
+			return true;
+	}
+	return false;
+}
+
+static bool is_descriptor(const struct facts *facts, const struct value *v)
+{
+	for (size_t i = 0; i < facts->fds.len; i++) {
+		if (facts->fds.items[i].where == v)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Numbers that stand for nothing the plan holds: where the program wanted to
+ * have something in its memory, descriptors that were not open.
+ */
+static void forget_numbers(const struct event *ev, const struct facts *facts, struct value *args)
+{
+	for (unsigned int i = 0; i < ev->row->nr_args; i++) {
+		unsigned int kind = ev->row->args[i].kind;
+		const struct value *v = &ev->args[i];
+
+		if (kind == KIND_ADDR && !is_in_map(facts, v))
+			args[i] = (struct value){ .type = VALUE_NULL };
+		else if ((kind == KIND_FD || kind == KIND_DIRFD) && v->type == VALUE_INT &&
+			 v->i != AT_FDCWD && !is_descriptor(facts, v))
+			args[i] = value_int(PLAN_NO_SLOT);
+	}
+}
+
+static void translate_maps(const struct facts *facts, struct outcome *outcome)
+{
+	for (size_t i = 0; i < facts->maps.len; i++) {
+		const struct map_ref *ref = &facts->maps.items[i];
+		int32_t slot = ref->map->slot;
+
+		if (!ref->where && !outcome->err)
+			outcome->ret = slot;
+		else if (ref->where &&
+			 (slot < 0 ||
+			  !plan_put_map_ref((uint32_t)slot, ref->offset_bytes, ref->where)))
+			*ref->where = (struct value){ .type = VALUE_NULL };
+	}
+}
+
+static void translate_fd_paths(struct compiler *c, const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->fd_paths.len; i++) {
+		const struct fd_path *p = &facts->fd_paths.items[i];
+		const struct data *d = p->where->data;
+
+		if (p->fd->slot >= 0 && p->rest <= d->kept_bytes && d->bytes)
+			*p->where = plan_put_fd_path(&c->arena, (uint32_t)p->fd->slot,
+						     d->bytes + p->rest, d->kept_bytes - p->rest);
+	}
+}
+
+/* Whether bytes that the call wants to write are not all there. */
+static bool lacks_data(const struct event *ev)
+{
+	for (unsigned int i = 0; i < ev->row->nr_args; i++) {
+		const struct value *v = &ev->args[i];
+
+		if (ev->row->args[i].kind == KIND_BUF && (ev->row->args[i].dir & ARG_IN) &&
+		    v->type == VALUE_DATA && v->data->kept_bytes < v->data->len_bytes)
+			return true;
+	}
+	return false;
+}
+
+static uint64_t buffer_bytes(const struct facts *facts)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		const struct touch *t = &facts->touches.items[i];
+
+		if ((t->how & (TOUCH_READ | TOUCH_WRITE)) && t->to != TOUCH_TO_END &&
+		    t->to > t->from && t->to - t->from > most)
+			most = t->to - t->from;
+	}
+	return most < DATA_MAX_BYTES ? most : DATA_MAX_BYTES;
+}
+
+static void make_call(struct compiler *c, const struct compiled *view, struct action *a)
+{
+	const struct event *ev = view->ev;
+	uint64_t bytes = buffer_bytes(view->facts);
+
+	a->row = ev->row;
+	a->outcome = ev->outcome;
+	if (ev->flags & EVENT_COMPAT)
+		a->flags |= ACTION_COMPAT;
+	if (lacks_data(ev))
+		a->flags |= ACTION_PARTIAL_DATA;
+	if (outcome_is_free(c->model, ev, view->facts))
+		a->flags |= ACTION_ANY_OUTCOME;
+	else if (result_hash(ev->row, &ev->outcome, ev->args, &a->result))
+		a->flags |= ACTION_HAS_RESULT;
+	take_made_slots(c, view->facts, view->self.lane);
+	translate_fd_paths(c, view->facts);
+	translate_fds(view->facts, &a->outcome);
+	translate_maps(view->facts, &a->outcome);
+	if (view->facts->new_handle && !a->outcome.err)
+		a->outcome.ret = view->facts->new_handle->slot;
+	memcpy(a->args, ev->args, sizeof(a->args));
+	forget_numbers(ev, view->facts, a->args);
+	if (bytes > c->totals->plan.max_data_bytes)
+		c->totals->plan.max_data_bytes = bytes;
+	c->totals->call_ns += ev->exit_ns - ev->enter_ns;
+}
+
+static struct value path_value(struct compiler *c, const struct res *res)
+{
+	buf_clear(&c->path);
+	if (!fsmodel_path(c->model, res, &c->path))
+		buf_puts(&c->path, "/"); /* nothing leads there any more */
+	return value_bytes(&c->arena, arena_memdup0(&c->arena, c->path.data, c->path.len),
+			   c->path.len);
+}
+
+/* What a process had before its first action is made ready before all else. */
+static int put_prologue(struct compiler *c, struct action *a, struct res *res, struct err *err)
+{
+	res->slot = (int32_t)c->slots.nr++;
+	c->lanes.list.items[PROLOGUE_LANE].nr_actions++;
+	c->totals->plan.nr_actions++;
+	return c->writer ? plan_writer_action(c->writer, PROLOGUE_LANE, a, err) : 0;
+}
+
+static int ready_handle(struct compiler *c, struct res *res, struct err *err)
+{
+	struct action a = { .row = row_by_id(EV_plan_handle) };
+
+	if (!res || res->slot >= 0)
+		return 0;
+	a.args[0] = path_value(c, res);
+	a.args[1] = value_int(c->slots.nr);
+	return put_prologue(c, &a, res, err);
+}
+
+static bool is_openable(const struct fd_info *info)
+{
+	return info->object == FD_OBJECT_FILE || info->object == FD_OBJECT_SPECIAL;
+}
+
+static int ready_descriptor(struct compiler *c, struct res *res, struct err *err)
+{
+	struct action a = { .row = row_by_id(EV_plan_open) };
+	struct fd_info info;
+
+	fsmodel_fd_info(c->model, res, &info);
+	buf_clear(&c->path);
+	if (res->slot >= 0 || !is_openable(&info) || !fsmodel_path(c->model, res, &c->path))
+		return 0;
+	a.args[0] = path_value(c, res);
+	a.args[1] = value_uint(info.flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC));
+	a.args[2] = value_int((int64_t)info.offset);
+	a.args[3] = value_uint(info.mode);
+	a.args[4] = value_int(c->slots.nr);
+	return put_prologue(c, &a, res, err);
+}
+
+int ready_found(struct compiler *c, const struct event *ev, const struct facts *facts, bool call,
+		struct err *err)
+{
+	int r = 0;
+
+	arena_reset(&c->arena);
+	for (size_t i = 0; i < facts->fds.len && !r; i++) {
+		const struct fd_ref *ref = &facts->fds.items[i];
+
+		if (ref->fd && (ref->made ? ev->row->id == EV_found_fd : call))
+			r = ready_descriptor(c, ref->fd, err);
+	}
+	for (size_t i = 0; i < c->steps.len && !r; i++) {
+		if (c->steps.items[i].kind == STEP_CWD || c->steps.items[i].kind == STEP_ROOT)
+			r = ready_handle(c, c->steps.items[i].res, err);
+	}
+	return r;
+}
+
+static void make_step(struct compiler *c, const struct compiled *view, const struct step *s,
+		      struct action *a)
+{
+	struct lane *lane = &c->lanes.list.items[view->self.lane];
+
+	switch (s->kind) {
+	case STEP_ROOT:
+		a->row = row_by_id(EV_plan_root);
+		a->args[0] = value_int(s->res->slot);
+		lane->root = s->res->id;
+		break;
+	case STEP_CWD:
+		a->row = row_by_id(EV_plan_cwd);
+		a->args[0] = value_int(s->res->slot);
+		lane->cwd = s->res->id;
+		break;
+	case STEP_UMASK:
+		a->row = row_by_id(EV_plan_umask);
+		a->args[0] = value_uint(view->facts->umask);
+		lane->umask = view->facts->umask;
+		break;
+	case STEP_CALL:
+		make_call(c, view, a);
+		break;
+	case STEP_DROP:
+		a->row = row_by_id(EV_plan_drop);
+		a->args[0] = value_int(s->res->slot);
+		break;
+	}
+}
+
+/* The lane's thread has changed its own cwd or root by making the call. */
+static void follow_call(struct compiler *c, const struct compiled *view)
+{
+	struct lane *lane = &c->lanes.list.items[view->self.lane];
+	const struct res *made = view->facts->new_handle;
+
+	if (!made)
+		return;
+	if (view->ev->row->id == SC_chroot)
+		lane->root = made->id;
+	else
+		lane->cwd = made->id;
+}
+
+static void take_edges(struct compiler *c, const struct edges *edges)
+{
+	c->edges.len = 0;
+	for (size_t i = 0; i < edges->list.len; i++) {
+		const struct edge *e = &edges->list.items[i];
+
+		VEC_PUSH(&c->edges, ((struct action_edge){ .lane = e->from.lane,
+							   .nr = e->from.nr,
+							   .rule = e->rule,
+							   .started = e->started }));
+		c->totals->plan.has_started_edges |= e->started;
+	}
+}
+
+static void count_action(struct compiler *c, const struct event *ev)
+{
+	struct plan_totals *p = &c->totals->plan;
+
+	if (!p->nr_actions || ev->enter_ns < p->first_ns)
+		p->first_ns = ev->enter_ns;
+	if (ev->exit_ns > c->last_ns)
+		c->last_ns = ev->exit_ns;
+	p->nr_actions++;
+}
+
+int steps_emit(struct compiler *c, const struct compiled *view, struct thread *t, struct err *err)
+{
+	const struct event *ev = view->ev;
+	int r = 0;
+
+	arena_reset(&c->arena);
+	take_edges(c, view->edges);
+	for (size_t i = 0; i < c->steps.len && !r; i++) {
+		const struct step *s = &c->steps.items[i];
+		struct action a = { .pid = ev->pid, .tid = ev->tid, .origin = ev->origin };
+
+		a.enter_ns = ev->enter_ns;
+		a.exit_ns = s->kind == STEP_CALL ? ev->exit_ns : ev->enter_ns;
+		a.seq = s->kind == STEP_CALL ? ev->seq : 0;
+		if (!i) {
+			a.edges = c->edges.items;
+			a.nr_edges = (uint32_t)c->edges.len;
+			a.compute_before_ns = t->think.before_ns;
+			a.compute_after_ns = t->think.after_ns;
+			a.wait_ns = t->think.wait_ns;
+		}
+		make_step(c, view, s, &a);
+		count_action(c, ev);
+		c->lanes.list.items[view->self.lane].nr_actions++;
+		if (c->writer)
+			r = plan_writer_action(c->writer, view->self.lane, &a, err);
+	}
+	follow_call(c, view);
+	give_back_slots(c, view->facts, &view->self);
+	return r;
+}
+
+/* The first process. */
+
+void state_at_start(struct compiler *c, const struct event *first)
+{
+	struct event ev = { .row = row_by_id(EV_found_state),
+			    .pid = first->pid,
+			    .tid = first->tid };
+	struct buf text = { 0 };
+	const char *cwd = trace_meta(c->trace, "cwd", &text);
+
+	c->knows_start = true;
+	if (cwd && first->row->id != EV_found_state) {
+		ev.enter_ns = ev.exit_ns = first->enter_ns;
+		ev.stream = first->stream;
+		ev.args[0] = value_str(&c->arena, cwd);
+		ev.args[1] = value_str(&c->arena, "/");
+		ev.args[2] = value_uint(022); /* what most have, until the trace says otherwise */
+		(void)fsmodel_step(c->model, &ev);
+	}
+	buf_release(&text);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* From an event and its facts to actions: what stands between compile.c and emit.c. */
+#ifndef COMPILE_EMIT_H
+#define COMPILE_EMIT_H
+
+#include "compile/inside.h"
+#include "compile/texts.h"
+
+/* One action in the making. */
+enum step_kind {
+	STEP_ROOT,
+	STEP_CWD,
+	STEP_UMASK,
+	STEP_CALL,
+	STEP_DROP, /* what went without a call of its own */
+};
+
+struct step {
+	enum step_kind kind;
+	struct res *res;
+};
+
+/* A thread that a clone has begun and that has had no event yet. */
+struct begun {
+	uint32_t tid, lane;
+};
+
+struct compiler {
+	struct trace *trace;
+	const struct compile_options *options;
+	struct plan_writer *writer; /* may be NULL */
+	struct compile_observer *observer; /* may be NULL */
+	struct compile_totals *totals;
+	struct err *err;
+	struct window *window;
+	struct texts texts; /* of trees */
+	struct fsmodel *model;
+	struct order *order;
+	struct lanes lanes;
+	struct slots slots;
+	bool tree_known;
+	bool knows_start; /* what the metadata say of the first process is in the model */
+	const struct trace_stream_info *streams;
+	struct thread *threads; /* by stream */
+	uint64_t *nr_seen; /* events of each stream */
+	VEC(uint32_t) alive; /* streams */
+	VEC(struct begun) begun;
+	uint64_t first_root; /* id of the root that every lane has at first */
+	uint64_t last_ns;
+	/* Of the present event. */
+	VEC(struct step) steps;
+	VEC(struct action_edge) edges;
+	struct arena arena;
+	struct buf path;
+};
+
+/* What the event will become: fills c->steps. The drops come last, when ready_found() has given out slots. */
+void steps_plan(struct compiler *c, const struct event *ev, const struct facts *facts, bool call,
+		const struct lane *lane);
+void steps_plan_drops(struct compiler *c, const struct event *ev, const struct facts *facts,
+		      bool call);
+/* What the steps, or the call, need that nobody in the trace made goes into the prologue. */
+MUST_CHECK int ready_found(struct compiler *c, const struct event *ev, const struct facts *facts,
+			   bool call, struct err *err);
+/* Makes actions of c->steps, with slots, and writes them. The event's arguments are changed. */
+MUST_CHECK int steps_emit(struct compiler *c, const struct compiled *view, struct thread *t,
+			  struct err *err);
+/* What the trace's metadata says of the first process goes into the model. */
+void state_at_start(struct compiler *c, const struct event *first);
+
+#endif

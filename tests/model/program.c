@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+#include "program.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "fsmodel/fsmodel.h"
+#include "trace/writer.h"
+
+#define THREADS_MAX 12
+#define FDS_MAX 10
+
+uint64_t rng_next(struct rng *r)
+{
+	r->state ^= r->state << 13;
+	r->state ^= r->state >> 7;
+	r->state ^= r->state << 17;
+	return r->state;
+}
+
+unsigned int rng_below(struct rng *r, unsigned int n)
+{
+	return (unsigned int)(rng_next(r) % n);
+}
+
+struct actor {
+	uint32_t pid, tid;
+	struct trace_stream *stream;
+};
+
+struct run {
+	struct rng rng;
+	struct fsmodel *model;
+	struct trace_writer *writer;
+	struct trace_feed *feed;
+	struct arena arena;
+	struct actor actors[THREADS_MAX];
+	unsigned int nr_actors;
+	uint32_t next_tid;
+	uint64_t now_ns;
+};
+
+static void must(int r, const struct err *err)
+{
+	if (r < 0) {
+		fprintf(stderr, "%s\n", err ? err->text : strerror(-r));
+		abort();
+	}
+}
+
+/* Calls take 1 us and follow each other: the order in the trace is that of their effects. */
+static void stamp(struct run *run, struct event *ev, const struct actor *a)
+{
+	ev->pid = a->pid;
+	ev->tid = a->tid;
+	ev->ppid = 1;
+	ev->enter_ns = run->now_ns;
+	ev->exit_ns = run->now_ns + 1000;
+	run->now_ns += 1000 + rng_below(&run->rng, 3) * 500;
+}
+
+static void put(struct run *run, const struct actor *a, struct event *ev)
+{
+	stamp(run, ev, a);
+	(void)fsmodel_step(run->model, ev);
+	must(trace_feed_event(run->feed, a->stream, ev), NULL);
+}
+
+static const char *draw_path(struct run *run)
+{
+	static const char *const names[] = { "a", "b", "c" };
+	unsigned int depth = 1 + rng_below(&run->rng, 3);
+	char text[64] = "";
+	size_t len = 0;
+
+	if (rng_below(&run->rng, 3))
+		len += (size_t)snprintf(text, sizeof(text), "/t/");
+	for (unsigned int i = 0; i < depth; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? "/" : "",
+					rng_below(&run->rng, 20) ? names[rng_below(&run->rng, 3)]
+								 : "..");
+	return arena_memdup0(&run->arena, text, len);
+}
+
+static struct value path(struct run *run)
+{
+	return value_str(&run->arena, draw_path(run));
+}
+
+static struct value fd(struct run *run)
+{
+	return value_int((int64_t)rng_below(&run->rng, FDS_MAX));
+}
+
+static struct value dirfd(struct run *run)
+{
+	return rng_below(&run->rng, 3) ? value_int(AT_FDCWD) : fd(run);
+}
+
+static struct value pick(struct run *run, const uint64_t *of, unsigned int n)
+{
+	return value_uint(of[rng_below(&run->rng, n)]);
+}
+
+#define PICK(run, ...)                                                                             \
+	pick(run, (const uint64_t[]){ __VA_ARGS__ },                                               \
+	     sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+
+static void draw_call(struct run *run, struct event *ev)
+{
+	static const uint16_t rows[] = {
+		SC_openat, SC_openat, SC_openat, SC_open,      SC_close,     SC_close, SC_dup,
+		SC_dup2,   SC_read,   SC_write,	 SC_pread64,   SC_pwrite64,  SC_mkdir, SC_rmdir,
+		SC_unlink, SC_unlink, SC_rename, SC_rename,    SC_renameat2, SC_link,  SC_symlink,
+		SC_stat,   SC_lstat,  SC_fstat,	 SC_ftruncate, SC_chdir,     SC_lseek, SC_linkat,
+		SC_fchdir, SC_chmod,  SC_access, SC_truncate,  SC_unlinkat,  SC_umask,
+	};
+	struct value *a = ev->args;
+	static const uint8_t bytes[64];
+
+	ev->row = row_by_id(rows[rng_below(&run->rng, sizeof(rows) / sizeof(*rows))]);
+	switch (ev->row->id) {
+	case SC_open:
+		a[0] = path(run);
+		a[1] = PICK(run, O_RDONLY, O_RDWR, O_RDWR | O_CREAT, O_WRONLY | O_CREAT | O_TRUNC);
+		a[2] = value_uint(0644);
+		break;
+	case SC_openat:
+		a[0] = dirfd(run);
+		a[1] = path(run);
+		a[2] = PICK(run, O_RDONLY, O_RDWR | O_CREAT, O_RDWR | O_CREAT | O_EXCL,
+			    O_RDWR | O_CREAT | O_APPEND, O_RDONLY | O_DIRECTORY);
+		a[3] = value_uint(0644);
+		break;
+	case SC_close:
+	case SC_dup:
+	case SC_fstat:
+	case SC_fchdir:
+		a[0] = fd(run);
+		break;
+	case SC_dup2:
+		a[0] = fd(run);
+		a[1] = fd(run);
+		break;
+	case SC_read:
+		a[0] = fd(run);
+		a[2] = value_uint(rng_below(&run->rng, 64));
+		break;
+	case SC_write:
+		a[0] = fd(run);
+		a[2] = value_uint(rng_below(&run->rng, 64));
+		a[1] = value_bytes(&run->arena, bytes, a[2].u);
+		break;
+	case SC_pread64:
+	case SC_pwrite64:
+		a[0] = fd(run);
+		a[2] = value_uint(rng_below(&run->rng, 64));
+		a[3] = value_int((int64_t)rng_below(&run->rng, 200));
+		if (ev->row->id == SC_pwrite64)
+			a[1] = value_bytes(&run->arena, bytes, a[2].u);
+		break;
+	case SC_lseek:
+		a[0] = fd(run);
+		a[1] = value_int((int64_t)rng_below(&run->rng, 100));
+		a[2] = PICK(run, SEEK_SET, SEEK_CUR, SEEK_END);
+		break;
+	case SC_ftruncate:
+		a[0] = fd(run);
+		a[1] = value_int((int64_t)rng_below(&run->rng, 200));
+		break;
+	case SC_truncate:
+		a[0] = path(run);
+		a[1] = value_int((int64_t)rng_below(&run->rng, 200));
+		break;
+	case SC_mkdir:
+		a[0] = path(run);
+		a[1] = value_uint(0755);
+		break;
+	case SC_chmod:
+		a[0] = path(run);
+		a[1] = PICK(run, 0755, 0644, 0700, 0);
+		break;
+	case SC_access:
+		a[0] = path(run);
+		a[1] = value_uint(R_OK);
+		break;
+	case SC_umask:
+		a[0] = PICK(run, 022, 077, 0);
+		break;
+	case SC_rename:
+	case SC_link:
+	case SC_symlink:
+		a[0] = path(run);
+		a[1] = path(run);
+		break;
+	case SC_renameat2:
+		a[0] = dirfd(run);
+		a[1] = path(run);
+		a[2] = dirfd(run);
+		a[3] = path(run);
+		a[4] = PICK(run, RENAME_EXCHANGE, RENAME_NOREPLACE, 0);
+		break;
+	case SC_linkat:
+		a[0] = dirfd(run);
+		a[1] = path(run);
+		a[2] = dirfd(run);
+		a[3] = path(run);
+		a[4] = PICK(run, 0, AT_SYMLINK_FOLLOW);
+		break;
+	case SC_unlinkat:
+		a[0] = dirfd(run);
+		a[1] = path(run);
+		a[2] = PICK(run, 0, AT_REMOVEDIR);
+		break;
+	default: /* one path: rmdir, unlink, stat, lstat, chdir */
+		a[0] = path(run);
+	}
+}
+
+/* Threads and processes. */
+
+static struct actor *add_actor(struct run *run, uint32_t pid, uint32_t tid)
+{
+	struct actor *a = &run->actors[run->nr_actors++];
+
+	*a = (struct actor){ .pid = pid, .tid = tid };
+	a->stream = trace_feed_open_stream(run->feed, pid, tid);
+	return a;
+}
+
+static void put_start(struct run *run, const struct actor *a, uint32_t parent, uint64_t flags)
+{
+	struct event ev = { .row = row_by_id(EV_thread_start) };
+
+	ev.args[0] = value_int(parent);
+	ev.args[1] = value_uint(flags);
+	ev.args[2] = value_str(&run->arena, "random");
+	ev.args[3] = value_int(parent ? START_CLONE : START_LAUNCH);
+	put(run, a, &ev);
+}
+
+/* A new thread of the same process, or a new process. */
+static void put_clone(struct run *run, unsigned int by)
+{
+	bool fork = rng_below(&run->rng, 2);
+	uint64_t flags =
+		fork ? 17 : CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
+	uint32_t tid = run->next_tid++, pid = fork ? tid : run->actors[by].pid;
+	struct event ev = { .row = row_by_id(SC_clone), .outcome.ret = tid };
+	struct actor *child;
+
+	if (run->nr_actors == THREADS_MAX)
+		return;
+	ev.args[0] = value_uint(flags);
+	ev.args[1] = (struct value){ .type = VALUE_NULL };
+	ev.args[3] = (struct value){ .type = VALUE_NULL };
+	ev.args[4] = (struct value){ .type = VALUE_NULL };
+	put(run, &run->actors[by], &ev);
+	child = add_actor(run, pid, tid);
+	put_start(run, child, run->actors[by].tid, flags);
+}
+
+static void put_exit(struct run *run, unsigned int who)
+{
+	struct actor *a = &run->actors[who];
+	struct event ev = { .row = row_by_id(EV_thread_exit) };
+
+	ev.args[0] = value_int(0);
+	ev.args[1] = value_int(0);
+	ev.args[2] = value_int(0);
+	put(run, a, &ev);
+	must(trace_feed_close_stream(run->feed, a->stream), NULL);
+	*a = run->actors[--run->nr_actors];
+}
+
+static void put_tree(struct run *run, const char *name, unsigned int type)
+{
+	struct item item = { .row = row_by_id(REC_tree_entry) };
+	struct value *f;
+
+	item.args[0] = value_int(0);
+	item.args[1] = value_str(&run->arena, name);
+	item.args[2] = value_struct(&run->arena, 0x1f); /* type, mode, uid, gid, size */
+	f = item.args[2].fields->items;
+	f[0] = value_int(type);
+	f[1] = value_uint(type == 2 ? S_IFDIR | 0755 : S_IFREG | 0644);
+	f[2] = value_uint(0);
+	f[3] = value_uint(0);
+	f[4] = value_uint(type == 2 ? 0 : 100);
+	fsmodel_add_tree(run->model, &item);
+	must(trace_feed_item(run->feed, &item), NULL);
+}
+
+static void begin(struct run *run)
+{
+	struct event state = { .row = row_by_id(EV_found_state) };
+	struct actor *first;
+
+	put_tree(run, "/", 2);
+	put_tree(run, "/t", 2);
+	put_tree(run, "/t/a", 2);
+	put_tree(run, "/t/b", 1);
+	must(trace_feed_meta(run->feed, "cwd", "/t"), NULL);
+	first = add_actor(run, run->next_tid, run->next_tid);
+	run->next_tid++;
+	put_start(run, first, 0, 0);
+	state.args[0] = value_str(&run->arena, "/t");
+	state.args[1] = value_str(&run->arena, "/");
+	state.args[2] = value_uint(022);
+	put(run, first, &state);
+}
+
+void program_write_trace(const struct program_options *o, const char *path_of_trace)
+{
+	struct fsmodel_options model = { .execute = true, .tree_known = true };
+	struct trace_writer_options writer = { .replace = true };
+	struct run run = { .rng.state = o->seed * 2654435761u + 88172645463325252ull,
+			   .next_tid = 100 };
+	struct err err = { "" };
+
+	run.model = fsmodel_new(&model);
+	arena_init(&run.arena);
+	must(trace_writer_open(path_of_trace, &writer, &run.writer, &err), &err);
+	run.feed = trace_writer_add_feed(run.writer);
+	begin(&run);
+	for (unsigned int i = 0; i < o->nr_calls; i++) {
+		unsigned int who = rng_below(&run.rng, run.nr_actors);
+		struct event ev = { .outcome.ret = -1 };
+
+		arena_reset(&run.arena);
+		if (run.nr_actors < o->nr_threads || !rng_below(&run.rng, 40)) {
+			put_clone(&run, who);
+		} else if (run.nr_actors > 1 && !rng_below(&run.rng, 50)) {
+			put_exit(&run, who);
+		} else {
+			draw_call(&run, &ev);
+			put(&run, &run.actors[who], &ev);
+		}
+	}
+	while (run.nr_actors)
+		put_exit(&run, 0);
+	must(trace_writer_close(run.writer, &err), &err);
+	fsmodel_free(run.model);
+	arena_release(&run.arena);
+}
