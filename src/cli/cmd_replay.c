@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* reprise replay: perform plans in a directory and say how faithfully. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/mem.h"
+#include "base/strings.h"
+#include "cli/cli.h"
+#include "cli/replay_print.h"
+#include "plan/plan.h"
+#include "replay/run.h"
+
+#define LANES_SHOWN 100
+
+struct options {
+	enum run_speed speed;
+	enum run_verify verify;
+	enum run_on_mismatch on_mismatch;
+	enum run_mmap mmap;
+	enum run_reads reads;
+	const char *scale, *scale_compute, *engine, *output;
+	bool force, json, quiet, no_copy_reads, pin, no_contain, privileged_metadata, no_check;
+	uint64_t loops, stall_ns, max_file_bytes, perturb, top;
+};
+
+static const char *const speed_words[] = { "natural", "afap", "timed", NULL };
+static const char *const verify_words[] = { "data", "outcome", "off", NULL };
+static const char *const mismatch_words[] = { "count", "warn", "stop", NULL };
+static const char *const mmap_words[] = { "touch", "populate", "skip", NULL };
+static const char *const reads_words[] = { "all", "none", NULL };
+
+static const struct option_spec specs[] = {
+	OPT_CHOICE(0, "speed", "HOW", struct options, speed, speed_words,
+		   "natural: with the computing of the program between its calls; afap: as fast as "
+		   "possible; timed: at the original times"),
+	OPT_STRING(0, "scale", "F", struct options, scale, "multiply all times by F",
+		   .default_text = "1"),
+	OPT_STRING(0, "scale-compute", "F", struct options, scale_compute,
+		   "multiply computing times by F", .default_text = "1"),
+	OPT_CHOICE(0, "reads", "WHICH", struct options, reads, reads_words,
+		   "which reads are made; the others count as done"),
+	OPT_CHOICE(0, "mmap", "HOW", struct options, mmap, mmap_words,
+		   "map files as the program did, with all pages at once, or not at all"),
+	OPT_U64(0, "loops", "N", struct options, loops, "perform it N times", .default_text = "1"),
+	OPT_CHOICE(0, "verify", "WHAT", struct options, verify, verify_words,
+		   "what is compared with the original: outcomes and what was read; outcomes; "
+		   "nothing"),
+	OPT_CHOICE(0, "on-mismatch", "WHAT", struct options, on_mismatch, mismatch_words,
+		   "count mismatches, also print them as they happen, or stop at the first"),
+	OPT_U64(0, "show-mismatches", "N", struct options, top,
+		"how many mismatches the report shows, at most 64", .default_text = "10"),
+	OPT_FLAG(0, "no-copy-reads", struct options, no_copy_reads,
+		 "make reads of 32 KiB and more that need no verification without copying to user "
+		 "space"),
+	OPT_FLAG(0, "pin", struct options, pin, "bind each lane to a core, in turn"),
+	OPT_STRING('o', "output", "RUN", struct options, output, "write a trace of the run"),
+	OPT_FLAG('f', "force", struct options, force, "replace RUN when it exists"),
+	OPT_STRING(0, "engine", "NAME", struct options, engine,
+		   "what performs actions: sys, or null, which makes no call",
+		   .default_text = "sys"),
+	OPT_FLAG(0, "no-contain", struct options, no_contain,
+		 "run with DIR as root directory only, where the system allows no namespaces"),
+	OPT_FLAG(0, "privileged-metadata", struct options, privileged_metadata,
+		 "apply owners, set-id bits and security attributes"),
+	OPT_SIZE(0, "max-file-size", "SIZE", struct options, max_file_bytes,
+		 "let no file grow beyond this, RUN included"),
+	OPT_DURATION(0, "stall-timeout", "TIME", struct options, stall_ns,
+		     "end the run when nothing moved for so long"),
+	OPT_FLAG(0, "no-check", struct options, no_check,
+		 "do not go through the plan first to prove that it can come to an end"),
+	OPT_U64(0, "perturb", "SEED", struct options, perturb,
+		"hold up actions at random, to try the order"),
+	OPT_FLAG('j', "json", struct options, json, "print the report as JSON"),
+	OPT_QUIET(struct options, quiet),
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signo)
+{
+	(void)signo;
+	interrupted = 1;
+}
+
+struct watching {
+	const struct cli *cli;
+	struct progress *progress;
+	uint64_t shown;
+};
+
+static bool want_stop(void *arg)
+{
+	(void)arg;
+	return interrupted;
+}
+
+static void show_progress(void *arg, const struct run_result *res)
+{
+	struct watching *w = arg;
+	uint64_t done = 0;
+	uint32_t i;
+
+	for (i = 0; i < res->nr_lanes; i++)
+		done += atomic_load_explicit(&res->lanes[i].nr_done, memory_order_relaxed);
+	progress_set_total(w->progress, res->nr_actions);
+	if (done > w->shown)
+		progress_add(w->progress, done - w->shown);
+	w->shown = done;
+}
+
+static void show_stall(void *arg, const struct run_result *res, uint64_t since_ns)
+{
+	struct watching *w = arg;
+	struct buf b = { 0 };
+
+	strings_put_duration(&b, since_ns);
+	buf_puts(&b, ":\n");
+	replay_put_lanes(res, LANES_SHOWN, &b);
+	if (b.len)
+		b.len--; /* the last newline */
+	cli_warn(w->cli, "nothing has moved for %s", buf_str(&b));
+	buf_release(&b);
+}
+
+static void show_mismatch(void *arg, const struct run_mismatch *m)
+{
+	struct watching *w = arg;
+	struct buf b = { 0 };
+
+	replay_put_mismatch(m, &b);
+	cli_warn(w->cli, "%s", buf_str(&b));
+	buf_release(&b);
+}
+
+static int parse_factor(const char *text, const char *name, double *ret, struct err *err)
+{
+	char *end;
+	double f;
+
+	*ret = 1;
+	if (!text)
+		return 0;
+	f = strtod(text, &end);
+	if (end == text || *end || !(f >= 0) || f > 1e9)
+		return err_set(err, -EINVAL, "--%s: '%s' is no factor", name, text);
+	/* Nothing of it is a speed of its own. */
+	*ret = f > 1e-12 ? f : 1e-12;
+	return 0;
+}
+
+/* A plan is foreign: it must be sound as a whole before any of it is performed. */
+static int check_plan(const struct cli *cli, const char *path, const struct options *o,
+		      struct err *err)
+{
+	struct progress *progress;
+	struct plan *p;
+	struct trace *t;
+	bool is_plan;
+	int r;
+
+	r = trace_open(path, 0, &t, err);
+	if (r < 0)
+		return r;
+	is_plan = plan_is_plan(t);
+	trace_close(t);
+	if (!is_plan)
+		return err_set(err, -EOPNOTSUPP, "%s is a trace: make a plan of it first", path);
+	r = plan_open(path, &p, err);
+	if (r < 0)
+		return r;
+	if (!o->no_check) {
+		progress = cli_progress_begin(cli, "check", "actions", o->quiet);
+		r = plan_check(p, progress, err);
+		progress_end(progress);
+	}
+	plan_close(p);
+	return r < 0 ? err_wrap(err, r, "%s", path) : 0;
+}
+
+static int status_of(const struct cli *cli, const struct run_result *res)
+{
+	if (res->status < 0)
+		return cli_fail(cli, &res->err);
+	switch ((enum run_end)res->end) {
+	case RUN_COMPLETE:
+	case RUN_MISMATCHED:
+		return atomic_load(&res->nr_mismatches) ? CLI_DIFFERS : CLI_DONE;
+	case RUN_INTERRUPTED:
+		return cli_fail_with(cli, "interrupted");
+	case RUN_STALLED:
+		return cli_fail_with(cli, "nothing moved any more: the run was ended");
+	default:
+		return cli_fail_with(cli, "the run failed");
+	}
+}
+
+static int run_once(const struct cli *cli, const struct options *o, const struct run_options *ro,
+		    char **operands, int nr_operands)
+{
+	struct watching watching = { .cli = cli };
+	struct run_watcher w = { .arg = &watching,
+				 .want_stop = want_stop,
+				 .progress = show_progress,
+				 .stalled = show_stall,
+				 .mismatch = show_mismatch };
+	struct replay_print_options print = { .natural = o->speed == RUN_NATURAL,
+					      .no_copy_reads = o->no_copy_reads,
+					      .top = o->top };
+	struct run_result *res;
+	struct err err = { "" };
+	struct json json;
+	int r;
+
+	(void)fflush(cli->out); /* what is buffered belongs to one process */
+	watching.progress = cli_progress_begin(cli, "replay", "actions", o->quiet);
+	r = run_perform((const char *const *)operands, (unsigned int)nr_operands - 1,
+			operands[nr_operands - 1], ro, &w, &res, &err);
+	progress_end(watching.progress);
+	if (r < 0)
+		return cli_fail(cli, &err);
+	if (o->json) {
+		json_init_file(&json, cli->out, o->loops > 1 ? JSON_COMPACT : JSON_PRETTY);
+		replay_print_json(res, &print, &json);
+		json_release(&json);
+	} else {
+		replay_print_text(res, &print, cli->out);
+	}
+	r = status_of(cli, res);
+	run_result_free(res);
+	return r;
+}
+
+static int replay_run(const struct cli *cli, void *options, int nr_operands, char **operands)
+{
+	const struct options *o = options;
+	struct run_options ro = {
+		.engine = o->engine,
+		.speed = o->speed,
+		.verify = o->verify,
+		.on_mismatch = o->on_mismatch,
+		.mmap = o->mmap,
+		.reads = o->reads,
+		.no_copy_reads = o->no_copy_reads,
+		.pin = o->pin,
+		.no_contain = o->no_contain,
+		.privileged_metadata = o->privileged_metadata,
+		.output = o->output,
+		.replace = o->force,
+		.stall_ns = o->stall_ns,
+		.max_file_bytes = o->max_file_bytes,
+		.perturb_seed = o->perturb,
+	};
+	struct sigaction sa = { .sa_handler = on_interrupt };
+	struct err err = { "" };
+	int i, r, worst = CLI_DONE;
+	uint64_t n;
+
+	if (parse_factor(o->scale, "scale", &ro.scale, &err) < 0 ||
+	    parse_factor(o->scale_compute, "scale-compute", &ro.scale_compute, &err) < 0)
+		return cli_fail(cli, &err);
+	for (i = 0; i < nr_operands - 1; i++)
+		if (check_plan(cli, operands[i], o, &err) < 0)
+			return cli_fail(cli, &err);
+	(void)sigaction(SIGINT, &sa, NULL);
+	(void)sigaction(SIGTERM, &sa, NULL);
+	for (n = 0; n < o->loops && !interrupted; n++) {
+		r = run_once(cli, o, &ro, operands, nr_operands);
+		if (r > worst)
+			worst = r;
+		if (r == CLI_FAILED)
+			break;
+		ro.replace = true; /* the output of the loop before */
+	}
+	return worst;
+}
+
+const struct command command_replay = {
+	.name = "replay",
+	.summary = "perform plans in a directory and report how faithfully",
+	.operands = "PLAN... DIR",
+	.options = specs,
+	.nr_options = ARRAY_LEN(specs),
+	.options_size = sizeof(struct options),
+	.defaults = &(const struct options){ .loops = 1, .top = 10 },
+	.run = replay_run,
+};

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/replay_print.h"
+
+#include <stdlib.h>
+
+#include "base/banned.h"
+#include "base/mem.h"
+#include "base/strings.h"
+#include "model/vocab.h"
+
+/* By enum run_end; on JSON. */
+const char *const replay_end_words[] = { "complete", "interrupted", "stalled",
+					 "mismatch", "failed",	    "died" };
+
+static const char *const phase_words[] = {
+	[RUN_LANE_IDLE] = "has not begun",
+	[RUN_LANE_EDGE] = "waits for",
+	[RUN_LANE_TIME] = "waits for its time",
+	[RUN_LANE_CALL] = "is in the call",
+	[RUN_LANE_LOAD] = "waits for its next action",
+	[RUN_LANE_NOTE] = "waits to take a note",
+	[RUN_LANE_ENDED] = "has ended",
+};
+
+struct class_sums {
+	uint64_t count, made, errors, run_ns, original_ns;
+	struct spread run, original;
+};
+
+static double ratio(uint64_t a, uint64_t b)
+{
+	return b ? (double)a / (double)b : 0;
+}
+
+static struct class_sums *sum_classes(const struct run_result *res)
+{
+	struct class_sums *sums = xcalloc(C_MAX, sizeof(*sums));
+	unsigned int id;
+
+	for (id = 0; id < ROW_ID_MAX; id++) {
+		const struct row *row = row_by_id(id);
+		const struct run_call *c = &res->calls[id];
+		struct class_sums *s;
+
+		if (!row || !c->count)
+			continue;
+		s = &sums[row_class(row)];
+		s->count += c->count;
+		s->made += c->made;
+		s->errors += c->errors;
+		s->run_ns += c->run_ns;
+		s->original_ns += c->original_ns;
+		spread_merge(&s->run, &c->run);
+		spread_merge(&s->original, &c->original);
+	}
+	return sums;
+}
+
+static void put_outcome(const struct outcome *o, struct buf *b)
+{
+	const char *name = o->err ? errno_name(o->err) : NULL;
+
+	buf_printf(b, "%lld", (long long)o->ret);
+	if (name)
+		buf_printf(b, " %s", name);
+	else if (o->err)
+		buf_printf(b, " error %d", o->err);
+}
+
+void replay_put_mismatch(const struct run_mismatch *m, struct buf *b)
+{
+	const struct row *row = row_by_id(m->row_id);
+	uint32_t i;
+
+	buf_printf(b, "#%llu %s of %u/%u %s: expected ", (unsigned long long)m->seq,
+		   row ? row->name : "?", m->pid, m->tid, run_mismatch_words[m->kind]);
+	put_outcome(&m->expected, b);
+	buf_puts(b, ", got ");
+	put_outcome(&m->got, b);
+	if (m->origin)
+		buf_printf(b, " (line %llu)", (unsigned long long)m->origin);
+	buf_printf(b, "; action %llu of lane %u", (unsigned long long)m->nr, m->lane);
+	for (i = 0; i < m->nr_edges && i < RUN_MISMATCH_EDGES; i++)
+		buf_printf(b, "%s%u:%llu%s", i ? ", " : ", after ", m->edges[i].lane,
+			   (unsigned long long)m->edges[i].nr,
+			   m->edges[i].started ? " started" : "");
+	if (m->nr_edges > RUN_MISMATCH_EDGES)
+		buf_printf(b, " and %u more", m->nr_edges - RUN_MISMATCH_EDGES);
+}
+
+void replay_put_lanes(const struct run_result *res, uint32_t max, struct buf *b)
+{
+	uint32_t i, shown = 0;
+
+	for (i = 0; i < res->nr_lanes && shown < max; i++) {
+		const struct run_lane_state *s = &res->lanes[i];
+		uint32_t phase = atomic_load_explicit(&s->phase, memory_order_relaxed);
+		const struct row *row =
+			row_by_id(atomic_load_explicit(&s->row_id, memory_order_relaxed));
+
+		if (phase == RUN_LANE_ENDED || phase > RUN_LANE_ENDED)
+			continue;
+		shown++;
+		buf_printf(
+			b, "lane %u, action %llu (#%llu %s) %s", i,
+			(unsigned long long)atomic_load_explicit(&s->nr_done, memory_order_relaxed),
+			(unsigned long long)atomic_load_explicit(&s->seq, memory_order_relaxed),
+			row ? row->name : "none", phase_words[phase]);
+		if (phase == RUN_LANE_EDGE)
+			buf_printf(b, " lane %u, action %llu",
+				   atomic_load_explicit(&s->edge_lane, memory_order_relaxed),
+				   (unsigned long long)atomic_load_explicit(&s->edge_nr,
+									    memory_order_relaxed));
+		buf_putc(b, '\n');
+	}
+}
+
+static void put_time(struct buf *b, const char *label, uint64_t ns)
+{
+	buf_printf(b, "%-22s", label);
+	strings_put_duration(b, ns);
+	buf_putc(b, '\n');
+}
+
+static void put_classes(const struct run_result *res, struct buf *b)
+{
+	struct class_sums *sums = sum_classes(res);
+	unsigned int class;
+
+	buf_printf(b, "\n%-8s %9s %9s %7s  %-31s %-31s\n", "class", "actions", "made", "errors",
+		   "original: time  p50  p99", "run: time  p50  p99");
+	for (class = 1; class < C_MAX; class ++) {
+		const struct class_sums *s = &sums[class];
+
+		if (!s->count)
+			continue;
+		buf_printf(b, "%-8s %9llu %9llu %7llu  ", class_names[class],
+			   (unsigned long long)s->count, (unsigned long long)s->made,
+			   (unsigned long long)s->errors);
+		strings_put_duration(b, s->original_ns);
+		buf_puts(b, "  ");
+		strings_put_duration(b, spread_percentile(&s->original, 50));
+		buf_puts(b, "  ");
+		strings_put_duration(b, spread_percentile(&s->original, 99));
+		buf_puts(b, " | ");
+		strings_put_duration(b, s->run_ns);
+		buf_puts(b, "  ");
+		strings_put_duration(b, spread_percentile(&s->run, 50));
+		buf_puts(b, "  ");
+		strings_put_duration(b, spread_percentile(&s->run, 99));
+		buf_putc(b, '\n');
+	}
+	free(sums);
+}
+
+static void put_mismatches(const struct run_result *res, uint64_t top, struct buf *b)
+{
+	uint64_t i, nr = atomic_load(&res->nr_mismatches);
+
+	buf_printf(b, "%-22s%llu of %llu verified", "mismatches", (unsigned long long)nr,
+		   (unsigned long long)res->nr_verified);
+	for (i = 0; i < RUN_MISMATCH_MAX; i++) {
+		uint64_t n = atomic_load(&res->mismatches_by_kind[i]);
+
+		if (n)
+			buf_printf(b, "; %llu %s", (unsigned long long)n, run_mismatch_words[i]);
+	}
+	buf_putc(b, '\n');
+	for (i = 0; i < nr && i < top && i < RUN_MISMATCHES_KEPT; i++) {
+		buf_puts(b, "  ");
+		replay_put_mismatch(&res->mismatches[i], b);
+		buf_putc(b, '\n');
+	}
+}
+
+void replay_print_text(const struct run_result *res, const struct replay_print_options *o,
+		       FILE *out)
+{
+	struct buf b = { 0 };
+
+	buf_printf(&b, "%-22s%llu of %llu, %llu made; %s\n", "actions",
+		   (unsigned long long)res->nr_done, (unsigned long long)res->nr_actions,
+		   (unsigned long long)res->nr_made, replay_end_words[res->end]);
+	put_time(&b, "elapsed", res->elapsed_ns);
+	put_time(&b, "original elapsed", res->original_elapsed_ns);
+	if (o->natural)
+		put_time(&b, "predicted elapsed", res->elapsed_ns);
+	put_mismatches(res, o->top, &b);
+	buf_printf(&b, "%-22s%.2f original, %.2f run\n", "concurrency",
+		   ratio(res->original_call_ns, res->original_elapsed_ns),
+		   ratio(res->call_ns, res->elapsed_ns));
+	put_time(&b, "waited on edges", res->edge_wait_ns);
+	put_time(&b, "waited on time", res->deadline_wait_ns);
+	if (res->load_wait_ns)
+		put_time(&b, "waited on loading", res->load_wait_ns);
+	if (res->note_wait_ns)
+		put_time(&b, "waited on notes", res->note_wait_ns);
+	if (res->lateness.count) {
+		buf_printf(&b, "%-22s", "lateness");
+		strings_put_duration(&b, spread_percentile(&res->lateness, 50));
+		buf_puts(&b, " p50, ");
+		strings_put_duration(&b, spread_percentile(&res->lateness, 90));
+		buf_puts(&b, " p90, ");
+		strings_put_duration(&b, spread_percentile(&res->lateness, 99));
+		buf_puts(&b, " p99, ");
+		strings_put_duration(&b, res->lateness.max);
+		buf_puts(&b, " max\n");
+	}
+	buf_printf(&b, "%-22s", "peak memory");
+	strings_put_bytes(&b, res->peak_memory_bytes);
+	buf_putc(&b, '\n');
+	if (res->nr_unbuilt)
+		buf_printf(&b, "%-22s%llu actions whose arguments the plan lacks\n", "not made",
+			   (unsigned long long)res->nr_unbuilt);
+	if (res->nr_fallbacks_direct)
+		buf_printf(&b, "%-22s%llu files: the target cannot\n", "opened without DIRECT",
+			   (unsigned long long)res->nr_fallbacks_direct);
+	if (o->no_copy_reads)
+		buf_puts(&b, "large reads were made without copying to user space\n");
+	put_classes(res, &b);
+	(void)fwrite(b.data, 1, b.len, out); /* cli checks the stream at the end */
+	buf_release(&b);
+}
+
+static void json_spread(struct json *w, const char *key, const struct spread *s)
+{
+	json_key(w, key);
+	json_object_begin(w);
+	json_kv_u64(w, "p50", spread_percentile(s, 50));
+	json_kv_u64(w, "p90", spread_percentile(s, 90));
+	json_kv_u64(w, "p99", spread_percentile(s, 99));
+	json_kv_u64(w, "max", s->max);
+	json_object_end(w);
+}
+
+static void json_outcome(struct json *w, const char *key, const struct outcome *o)
+{
+	json_key(w, key);
+	json_object_begin(w);
+	json_kv_i64(w, "ret", o->ret);
+	json_kv_str(w, "error", o->err ? errno_name(o->err) : NULL);
+	json_object_end(w);
+}
+
+static void json_mismatches(struct json *w, const struct run_result *res, uint64_t top)
+{
+	uint64_t i, k, nr = atomic_load(&res->nr_mismatches);
+
+	json_key(w, "first_mismatches");
+	json_array_begin(w);
+	for (i = 0; i < nr && i < top && i < RUN_MISMATCHES_KEPT; i++) {
+		const struct run_mismatch *m = &res->mismatches[i];
+		const struct row *row = row_by_id(m->row_id);
+
+		json_object_begin(w);
+		json_kv_str(w, "kind", run_mismatch_keys[m->kind]);
+		json_kv_str(w, "call", row ? row->name : NULL);
+		json_kv_u64(w, "seq", m->seq);
+		json_kv_u64(w, "pid", m->pid);
+		json_kv_u64(w, "tid", m->tid);
+		json_kv_u64(w, "lane", m->lane);
+		json_kv_u64(w, "nr", m->nr);
+		json_outcome(w, "expected", &m->expected);
+		json_outcome(w, "got", &m->got);
+		json_key(w, "edges");
+		json_array_begin(w);
+		for (k = 0; k < m->nr_edges && k < RUN_MISMATCH_EDGES; k++) {
+			json_object_begin(w);
+			json_kv_u64(w, "lane", m->edges[k].lane);
+			json_kv_u64(w, "nr", m->edges[k].nr);
+			json_kv_u64(w, "rule", m->edges[k].rule);
+			json_kv_bool(w, "started", m->edges[k].started);
+			json_object_end(w);
+		}
+		json_array_end(w);
+		json_object_end(w);
+	}
+	json_array_end(w);
+}
+
+static void json_sums(struct json *w, const char *name, const struct class_sums *s)
+{
+	json_key(w, name);
+	json_object_begin(w);
+	json_kv_u64(w, "count", s->count);
+	json_kv_u64(w, "made", s->made);
+	json_kv_u64(w, "errors", s->errors);
+	json_kv_u64(w, "original_ns", s->original_ns);
+	json_kv_u64(w, "run_ns", s->run_ns);
+	json_spread(w, "original_latency_ns", &s->original);
+	json_spread(w, "run_latency_ns", &s->run);
+	json_object_end(w);
+}
+
+static void json_tables(struct json *w, const struct run_result *res)
+{
+	struct class_sums *sums = sum_classes(res);
+	unsigned int i;
+
+	json_key(w, "classes");
+	json_object_begin(w);
+	for (i = 1; i < C_MAX; i++)
+		if (sums[i].count)
+			json_sums(w, class_names[i], &sums[i]);
+	json_object_end(w);
+	json_key(w, "calls");
+	json_object_begin(w);
+	for (i = 0; i < ROW_ID_MAX; i++) {
+		const struct run_call *c = &res->calls[i];
+		const struct row *row = row_by_id(i);
+
+		if (!row || !c->count)
+			continue;
+		sums[0] = (struct class_sums){ .count = c->count,
+					       .made = c->made,
+					       .errors = c->errors,
+					       .run_ns = c->run_ns,
+					       .original_ns = c->original_ns,
+					       .run = c->run,
+					       .original = c->original };
+		json_sums(w, row->name, &sums[0]);
+	}
+	json_object_end(w);
+	free(sums);
+}
+
+void replay_print_json(const struct run_result *res, const struct replay_print_options *o,
+		       struct json *w)
+{
+	unsigned int i;
+
+	json_object_begin(w);
+	json_kv_str(w, "end", replay_end_words[res->end]);
+	json_kv_str(w, "error", res->status < 0 ? res->err.text : NULL);
+	json_kv_u64(w, "actions", res->nr_done);
+	json_kv_u64(w, "planned_actions", res->nr_actions);
+	json_kv_u64(w, "made", res->nr_made);
+	json_kv_u64(w, "unbuilt", res->nr_unbuilt);
+	json_kv_u64(w, "lanes", res->nr_lanes);
+	json_kv_u64(w, "verified", res->nr_verified);
+	json_kv_u64(w, "verified_results", res->nr_results_verified);
+	json_kv_u64(w, "mismatches", atomic_load(&res->nr_mismatches));
+	json_key(w, "mismatches_by_kind");
+	json_object_begin(w);
+	for (i = 0; i < RUN_MISMATCH_MAX; i++)
+		json_kv_u64(w, run_mismatch_keys[i], atomic_load(&res->mismatches_by_kind[i]));
+	json_object_end(w);
+	json_mismatches(w, res, o->top);
+	json_kv_u64(w, "elapsed_ns", res->elapsed_ns);
+	json_kv_u64(w, "original_elapsed_ns", res->original_elapsed_ns);
+	json_key(w, "predicted_elapsed_ns");
+	if (o->natural)
+		json_u64(w, res->elapsed_ns);
+	else
+		json_null(w);
+	json_key(w, "concurrency");
+	json_object_begin(w);
+	json_kv_double(w, "trace", ratio(res->original_call_ns, res->original_elapsed_ns));
+	json_kv_double(w, "run", ratio(res->call_ns, res->elapsed_ns));
+	json_object_end(w);
+	json_kv_u64(w, "edge_wait_ns", res->edge_wait_ns);
+	json_kv_u64(w, "edge_waits", res->nr_edge_waits);
+	json_kv_u64(w, "deadline_wait_ns", res->deadline_wait_ns);
+	json_kv_u64(w, "load_wait_ns", res->load_wait_ns);
+	json_kv_u64(w, "note_wait_ns", res->note_wait_ns);
+	json_spread(w, "lateness_ns", &res->lateness);
+	json_kv_u64(w, "cpu_ns", res->cpu_ns);
+	json_kv_u64(w, "lane_cpu_ns", res->lane_cpu_ns);
+	json_kv_u64(w, "peak_memory_bytes", res->peak_memory_bytes);
+	json_kv_u64(w, "opened_without_direct", res->nr_fallbacks_direct);
+	json_kv_bool(w, "no_copy_reads", o->no_copy_reads);
+	json_tables(w, res);
+	json_object_end(w);
+}

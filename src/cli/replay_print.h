@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The report of a run, as text and as JSON. */
+#ifndef CLI_REPLAY_PRINT_H
+#define CLI_REPLAY_PRINT_H
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "replay/run.h"
+
+struct replay_print_options {
+	bool natural; /* the elapsed time is a prediction for the program */
+	bool no_copy_reads; /* some reads were made without a copy: the report says so */
+	uint64_t top; /* mismatches that are shown */
+};
+
+void replay_print_text(const struct run_result *res, const struct replay_print_options *o,
+		       FILE *out);
+void replay_print_json(const struct run_result *res, const struct replay_print_options *o,
+		       struct json *w);
+/* One mismatch with its edges, as a line. */
+void replay_put_mismatch(const struct run_mismatch *m, struct buf *b);
+/* What each lane is at, a line for each, at most `max` of them. */
+void replay_put_lanes(const struct run_result *res, uint32_t max, struct buf *b);
+
+extern const char *const replay_end_words[];
+
+#endif

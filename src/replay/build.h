@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Making an action ready: its arguments, translated by their kinds, become
+ * registers and the memory that they point to. Owned by the loader's thread.
+ *
+ * Nothing of a plan is trusted. The kernel is never given a length that leads
+ * beyond what was laid out for it: every buffer has its room, and the register
+ * or field that states its length is cut to that.
+ *
+ *   part       edges | patches | strings, structs, data to be written
+ *   scratch    structs and numbers that the call gives back (the lane's)
+ *   out        data that the call gives back (the lane's), or the sink
+ */
+#ifndef REPLAY_BUILD_H
+#define REPLAY_BUILD_H
+
+#include "replay/inside.h"
+
+#define BUILD_CLAMPS_MAX 8
+
+struct builder {
+	struct run *run;
+	struct lane *l;
+	const struct action *act;
+	struct ready *a;
+	uint8_t *pos, *end;
+	struct patch *patches;
+	uint32_t max_patches;
+	uint64_t scratch_used, out_used;
+	struct {
+		uint8_t reg;
+		uint64_t max;
+	} clamps[BUILD_CLAMPS_MAX];
+	uint32_t nr_clamps;
+	bool unbuilt;
+	struct err *err;
+	int r; /* a failure of ours: data that cannot be read */
+};
+
+/* Zeroed memory of the part, aligned; NULL and b->unbuilt when there is none left. */
+void *build_alloc(struct builder *b, uint64_t bytes, uint64_t align);
+/* Memory for results, zero or not; NULL and b->unbuilt when it is too much. */
+void *build_scratch(struct builder *b, uint64_t bytes);
+/* Room for data that is read; sets a->out. `sink` tells that it cannot be looked at. */
+void *build_out(struct builder *b, uint64_t bytes, uint64_t *ret_room);
+/* Bytes that go in, `bytes` of them: what was kept, then filler. */
+void *build_data(struct builder *b, const struct value *v, uint64_t bytes, uint64_t *ret_room);
+/* A string with its NUL. */
+char *build_string(struct builder *b, const struct value *v);
+void build_patch(struct builder *b, void *where, enum patch_kind kind, uint32_t slot,
+		 uint64_t offset);
+/* A number, a descriptor or a reference at its place. */
+void build_number(struct builder *b, const struct arg *arg, const struct value *v, void *where,
+		  unsigned int width_bytes);
+/* Fields of a struct into mem, which has room for it. */
+void build_struct(struct builder *b, const struct arg *arg, const struct value *v, uint8_t *mem);
+/* Vectors; `out`: for data that is read. nr is what the call will be told. */
+void *build_iovecs(struct builder *b, const struct value *list, uint64_t nr, bool out);
+/* A slot of the plan as one of the run; READY_NO_SLOT when it is none. */
+uint32_t build_slot(const struct builder *b, int64_t slot);
+
+/* Calls whose arguments are not in registers alone (build_more.c). */
+void build_more(struct builder *b);
+
+static inline uint64_t build_uint(const struct value *v)
+{
+	if (v->type == VALUE_LIST && v->count)
+		return v->items[0].type == VALUE_INT ? v->items[0].u : 0;
+	return v->type == VALUE_INT || v->type == VALUE_ADDR ? v->u : 0;
+}
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions that make calls again: one for all rows that are GENERIC in the
+ * column `replay` of the table, one for each that is SPECIAL (a missing one does
+ * not link), and those for the plan's own actions. They run on a lane. Registers
+ * are translated and patched; out gets what the call gave.
+ */
+#ifndef REPLAY_CALLS_H
+#define REPLAY_CALLS_H
+
+#include "replay/inside.h"
+
+#define CALL_GENERIC(name)
+#define CALL_SPECIAL(name) void replay_##name(struct lane *l, struct ready *a, struct outcome *out);
+#define CALL_NOTHING(name)
+#define CALL_SIMULATED(name)
+#define CALL_WAITING(name)
+#define CALL_UNSUPPORTED(name)
+#define SYSCALL(id, name, class, args, result, model, replay) CALL_##replay(name)
+#include "model/syscalls.def"
+#undef SYSCALL
+#undef CALL_GENERIC
+#undef CALL_SPECIAL
+#undef CALL_NOTHING
+#undef CALL_SIMULATED
+#undef CALL_WAITING
+#undef CALL_UNSUPPORTED
+
+void call_generic(struct lane *l, struct ready *a, struct outcome *out);
+/* Reads that may go without a copy. */
+void call_read(struct lane *l, struct ready *a, struct outcome *out);
+void replay_plan_cwd(struct lane *l, struct ready *a, struct outcome *out);
+void replay_plan_root(struct lane *l, struct ready *a, struct outcome *out);
+void replay_plan_umask(struct lane *l, struct ready *a, struct outcome *out);
+void replay_plan_drop(struct lane *l, struct ready *a, struct outcome *out);
+void replay_plan_handle(struct lane *l, struct ready *a, struct outcome *out);
+void replay_plan_open(struct lane *l, struct ready *a, struct outcome *out);
+
+/* The machine that we run on. */
+static inline enum arch calls_arch(void)
+{
+#if defined(__aarch64__)
+	return ARCH_AARCH64;
+#else
+	return ARCH_X86_64;
+#endif
+}
+
+/* What a call of the C library or the kernel returned, as an outcome. */
+void call_set(struct outcome *out, int64_t ret);
+/* The recorded outcome stands. */
+static inline void call_stands(const struct ready *a, struct outcome *out)
+{
+	*out = a->expected;
+}
+
+/* A new descriptor goes to the slot that waits for it; without one it is closed again. */
+void call_set_fd(struct lane *l, const struct ready *a, unsigned int which, int fd,
+		 struct outcome *out);
+/* The slot that a register was translated from; NULL when it was none. */
+struct slot *call_slot(struct lane *l, const struct ready *a, unsigned int reg);
+/* Closes what the slot has; EBADF when that is nothing. */
+void call_drop(struct slot *s, struct outcome *out);
+
+/* What io_uring_enter submits: calls that do the same, one after another. */
+struct request {
+	int32_t nr; /* of the call; -1: none */
+	uint32_t slot; /* that an open fills, or READY_NO_SLOT */
+	uint32_t fixed; /* 1 + the index of a registered file; 0: regs[0] is a descriptor */
+	bool opens, closes;
+	bool swap; /* the descriptor goes to regs[1] */
+	uint64_t regs[6];
+};
+
+struct requests {
+	uint32_t nr;
+	struct request *items;
+};
+
+/* What io_submit submits. */
+struct aio_batch {
+	uint32_t nr, nr_writes;
+	void **blocks; /* pointers to the kernel's iocbs */
+};
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening, closing, doubling, locking; names that need care. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "model/kernel_structs.h"
+#include "replay/calls.h"
+
+#define NO_COPY_MIN_BYTES (32 << 10)
+
+void call_read(struct lane *l, struct ready *a, struct outcome *out)
+{
+	off_t offset = (off_t)a->regs[3];
+
+	if (!l->run->o->no_copy_reads || a->regs[2] < NO_COPY_MIN_BYTES ||
+	    (a->flags & READY_RESULT)) {
+		call_generic(l, a, out);
+		return;
+	}
+	call_set(out, sendfile(l->run->null_fd, (int)a->regs[0],
+			       a->row_id == SC_pread64 ? &offset : NULL, a->regs[2]));
+	if (out->err == EINVAL) /* not a file */
+		call_generic(l, a, out);
+}
+
+/* No signals, no controlling terminal, and no descriptor for whatever is executed later. */
+static uint64_t safe_flags(uint64_t flags)
+{
+	return (flags & ~(uint64_t)O_ASYNC) | O_CLOEXEC | O_NOCTTY;
+}
+
+static void open_into_slot(struct lane *l, struct ready *a, int dir, const char *path,
+			   uint64_t flags, uint64_t mode, struct outcome *out)
+{
+	int fd = openat(dir, path, (int)safe_flags(flags), (mode_t)mode);
+
+	if (fd < 0 && errno == EINVAL && (flags & O_DIRECT) && a->expected.err != EINVAL) {
+		/* A target that cannot: the report says how often. */
+		fd = openat(dir, path, (int)safe_flags(flags & ~(uint64_t)O_DIRECT), (mode_t)mode);
+		l->sums.nr_direct += fd >= 0;
+	}
+	call_set_fd(l, a, 0, fd, out);
+}
+
+void replay_open(struct lane *l, struct ready *a, struct outcome *out)
+{
+	open_into_slot(l, a, AT_FDCWD, (char *)a->regs[0], a->regs[1], a->regs[2], out);
+}
+
+void replay_openat(struct lane *l, struct ready *a, struct outcome *out)
+{
+	open_into_slot(l, a, (int)a->regs[0], (char *)a->regs[1], a->regs[2], a->regs[3], out);
+}
+
+void replay_openat2(struct lane *l, struct ready *a, struct outcome *out)
+{
+	struct k_open_how *how = (struct k_open_how *)a->regs[2];
+
+	/* Unlike the older calls it refuses what it does not know: only what is known is added. */
+	if (how && a->regs[3] >= sizeof(*how) && !(how->flags & O_PATH))
+		how->flags = safe_flags(how->flags);
+	call_set_fd(l, a, 0,
+		    (int)syscall(SYS_openat2, (int)a->regs[0], a->regs[1], how, a->regs[3]), out);
+}
+
+void replay_creat(struct lane *l, struct ready *a, struct outcome *out)
+{
+	open_into_slot(l, a, AT_FDCWD, (char *)a->regs[0], O_CREAT | O_WRONLY | O_TRUNC, a->regs[1],
+		       out);
+}
+
+/* A handle of one file system means nothing to another, and a plan has none: the name is looked up. */
+void replay_name_to_handle_at(struct lane *l, struct ready *a, struct outcome *out)
+{
+	struct {
+		struct file_handle h;
+		unsigned char bytes[MAX_HANDLE_SZ];
+	} handle = { .h.handle_bytes = MAX_HANDLE_SZ };
+	int mount_id;
+
+	(void)l;
+	if (a->expected.err == EOVERFLOW)
+		handle.h.handle_bytes = 0;
+	call_set(out, name_to_handle_at((int)a->regs[0], (char *)a->regs[1], &handle.h, &mount_id,
+					(int)a->regs[4]));
+}
+
+void replay_open_by_handle_at(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	call_stands(a, out);
+}
+
+void replay_memfd_create(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_set_fd(l, a, 0, (int)syscall(SYS_memfd_create, a->regs[0], (unsigned int)a->regs[1]),
+		    out);
+}
+
+void replay_close(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_drop(call_slot(l, a, 0), out);
+}
+
+/* Its numbers are of no table of ours: what it closes are actions of their own. */
+void replay_close_range(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	call_stands(a, out);
+}
+
+/* Numbers do not matter here, slots do. */
+static void dup_into_slot(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_set_fd(l, a, 0, fcntl((int)a->regs[0], F_DUPFD_CLOEXEC, 0), out);
+}
+
+void replay_dup(struct lane *l, struct ready *a, struct outcome *out)
+{
+	dup_into_slot(l, a, out);
+}
+
+/* What was open under the new number is closed, unless other processes still have it. */
+void replay_dup2(struct lane *l, struct ready *a, struct outcome *out)
+{
+	struct slot *from = call_slot(l, a, 0), *old = call_slot(l, a, 1);
+	struct outcome ignored;
+
+	/* Of equal numbers nothing happens. EINVAL and EMFILE are about numbers: ours are other ones. */
+	if ((from && from == old && !a->expected.err) || a->expected.err == EINVAL ||
+	    a->expected.err == EMFILE) {
+		call_stands(a, out);
+		return;
+	}
+	dup_into_slot(l, a, out);
+	if (!out->err && old && a->slots[0] != READY_NO_SLOT &&
+	    old != &l->run->slots[a->slots[0]] && !(a->flags & READY_SHARED_FD))
+		call_drop(old, &ignored);
+}
+
+void replay_dup3(struct lane *l, struct ready *a, struct outcome *out)
+{
+	replay_dup2(l, a, out);
+}
+
+void replay_fcntl_dupfd(struct lane *l, struct ready *a, struct outcome *out)
+{
+	if (a->expected.err == EINVAL || a->expected.err == EMFILE) /* of the wanted number */
+		call_stands(a, out);
+	else
+		dup_into_slot(l, a, out);
+}
+
+void replay_fcntl_dupfd_cloexec(struct lane *l, struct ready *a, struct outcome *out)
+{
+	replay_fcntl_dupfd(l, a, out);
+}
+
+/* All lanes are one process here: locks belong to open files instead, so that they still exclude. */
+static void lock(struct ready *a, int cmd, struct outcome *out)
+{
+	struct k_flock *lock = (struct k_flock *)a->regs[2];
+
+	if (lock)
+		lock->l_pid = 0; /* as these commands want it */
+	call_set(out, fcntl((int)a->regs[0], cmd, lock));
+}
+
+#define LOCK_CALL(name, cmd)                                                                       \
+	void replay_##name(struct lane *l, struct ready *a, struct outcome *out)                   \
+	{                                                                                          \
+		(void)l;                                                                           \
+		lock(a, cmd, out);                                                                 \
+	}
+
+LOCK_CALL(fcntl_getlk, F_OFD_GETLK)
+LOCK_CALL(fcntl_setlk, F_OFD_SETLK)
+LOCK_CALL(fcntl_setlkw, F_OFD_SETLKW)
+LOCK_CALL(fcntl_ofd_getlk, F_OFD_GETLK)
+LOCK_CALL(fcntl_ofd_setlk, F_OFD_SETLK)
+LOCK_CALL(fcntl_ofd_setlkw, F_OFD_SETLKW)
+
+void replay_flock(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+}
+
+void replay__llseek(struct lane *l, struct ready *a, struct outcome *out)
+{
+	off_t offset = (off_t)(a->regs[1] << 32 | (a->regs[2] & UINT32_MAX));
+
+	(void)l;
+	call_set(out, lseek((int)a->regs[0], offset, (int)a->regs[4]) < 0 ? -1 : 0);
+}
+
+void replay_sendfile(struct lane *l, struct ready *a, struct outcome *out)
+{
+	int to = (int)a->regs[0];
+
+	/* To a socket, which is not there: what is read is read all the same. */
+	if (to < 0 && !a->expected.err)
+		to = l->run->null_fd;
+	call_set(out, sendfile(to, (int)a->regs[1], (off_t *)a->regs[2], a->regs[3]));
+}
+
+void replay_pipe(struct lane *l, struct ready *a, struct outcome *out)
+{
+	int fds[2], flags = a->row_id == SC_pipe2 ? (int)a->regs[1] : 0;
+
+	if (pipe2(fds, flags | O_CLOEXEC) < 0) {
+		call_set(out, -1);
+		return;
+	}
+	call_set_fd(l, a, 0, fds[0], out);
+	call_set_fd(l, a, 1, fds[1], out);
+	call_set(out, 0);
+}
+
+void replay_pipe2(struct lane *l, struct ready *a, struct outcome *out)
+{
+	replay_pipe(l, a, out);
+}
+
+void replay_splice(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+}
+
+void replay_tee(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+}
+
+/* The pages would stay in the pipe while their memory is used again: the bytes are copied. */
+void replay_vmsplice(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	call_set(out, writev((int)a->regs[0], (struct iovec *)a->regs[1], (int)a->regs[2]));
+}
+
+/* The devices that every program may have. */
+static bool is_harmless_device(uint64_t mode, uint64_t dev)
+{
+	static const uint8_t minors[] = { 3, 5, 7, 8, 9 }; /* null zero full random urandom */
+	size_t i;
+
+	if ((mode & S_IFMT) != S_IFCHR)
+		return false;
+	if (major(dev) == 5 && minor(dev) == 0) /* tty */
+		return true;
+	for (i = 0; i < ARRAY_LEN(minors); i++)
+		if (major(dev) == 1 && minor(dev) == minors[i])
+			return true;
+	return false;
+}
+
+static void make_node(struct ready *a, int dir, unsigned int first, struct outcome *out)
+{
+	uint64_t mode = a->regs[first + 1], dev = a->regs[first + 2];
+	uint64_t type = mode & S_IFMT;
+	bool device = type == S_IFCHR || type == S_IFBLK;
+
+	if (device && !is_harmless_device(mode, dev)) {
+		call_stands(a, out);
+		return;
+	}
+	if (device && dev == makedev(1, 8))
+		dev = makedev(1, 9);
+	call_set(out, mknodat(dir, (char *)a->regs[first], (mode_t)mode, device ? dev : 0));
+}
+
+void replay_mknod(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	make_node(a, AT_FDCWD, 0, out);
+}
+
+void replay_mknodat(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	make_node(a, (int)a->regs[0], 1, out);
+}
+
+void replay_statfs64(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	call_set(out, statfs((char *)a->regs[0], (struct statfs *)a->regs[2]));
+}
+
+void replay_fstatfs64(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	call_set(out, fstatfs((int)a->regs[0], (struct statfs *)a->regs[2]));
+}
+
+void replay_ioctl_fideduperange(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+}
+
+void replay_ioctl_fs_ioc_fiemap(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Maps of files. A slot keeps address and length; whatever a plan says, only
+ * memory within the slot's map is touched. A part that is given up stays
+ * reserved, so that nothing of ours can come to lie there.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "replay/calls.h"
+
+#define PAGE UINT64_C(4096)
+#define MADVISE_POISON_FIRST 100 /* MADV_HWPOISON, MADV_SOFT_OFFLINE: they harm the machine */
+
+/* What of [regs[reg], + len) lies in the map; false when nothing does. */
+static bool range_in_map(struct lane *l, struct ready *a, unsigned int reg, uint64_t *ret_addr,
+			 uint64_t *ret_len)
+{
+	struct slot *s = call_slot(l, a, reg);
+	uint64_t base = s ? atomic_load(&s->addr) : 0, map_len = s ? atomic_load(&s->len_bytes) : 0;
+	uint64_t addr = a->regs[reg], len = (a->regs[reg + 1] + PAGE - 1) & ~(PAGE - 1);
+
+	if (!base || addr < base || addr - base >= map_len)
+		return false;
+	*ret_addr = addr & ~(PAGE - 1);
+	*ret_len = len < map_len - (*ret_addr - base) ? len : map_len - (*ret_addr - base);
+	return true;
+}
+
+static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct outcome *out)
+{
+	uint64_t len = (a->regs[1] + PAGE - 1) & ~(PAGE - 1);
+	int prot = (int)a->regs[2] & (PROT_READ | PROT_WRITE);
+	int flags = (int)a->regs[3] & (MAP_SHARED | MAP_PRIVATE | MAP_NORESERVE | MAP_POPULATE);
+	struct slot *s;
+	void *p;
+
+	if ((int)a->regs[4] < 0 || ((int)a->regs[3] & MAP_ANONYMOUS)) {
+		call_stands(a, out); /* no storage behind it */
+		return;
+	}
+	if (l->run->o->mmap == RUN_MMAP_POPULATE)
+		flags |= MAP_POPULATE;
+	p = mmap(NULL, len, prot, flags, (int)a->regs[4], (off_t)offset);
+	if (p == MAP_FAILED) {
+		call_set(out, -1);
+		return;
+	}
+	call_stands(a, out);
+	if (a->slots[0] == READY_NO_SLOT) {
+		(void)munmap(p, len);
+		out->err = 0;
+		return;
+	}
+	s = &l->run->slots[a->slots[0]];
+	atomic_store(&s->len_bytes, len);
+	atomic_store(&s->addr, (uint64_t)(uintptr_t)p);
+}
+
+void replay_mmap(struct lane *l, struct ready *a, struct outcome *out)
+{
+	map_file(l, a, a->regs[5], out);
+}
+
+void replay_mmap2(struct lane *l, struct ready *a, struct outcome *out)
+{
+	map_file(l, a, a->regs[5] * PAGE, out);
+}
+
+void replay_munmap(struct lane *l, struct ready *a, struct outcome *out)
+{
+	struct slot *s = call_slot(l, a, 0);
+	uint64_t addr, len;
+
+	if (!range_in_map(l, a, 0, &addr, &len)) {
+		call_stands(a, out);
+		return;
+	}
+	if (addr == atomic_load(&s->addr) && len == atomic_load(&s->len_bytes)) {
+		atomic_store(&s->addr, 0);
+		atomic_store(&s->len_bytes, 0);
+		call_set(out, munmap((void *)addr, len));
+		return;
+	}
+	call_set(out,
+		 mmap((void *)addr, len, PROT_NONE,
+		      MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED
+			 ? -1
+			 : 0);
+}
+
+void replay_mremap(struct lane *l, struct ready *a, struct outcome *out)
+{
+	struct slot *s = call_slot(l, a, 0), *to;
+	uint64_t addr, len, new_len = (a->regs[2] + PAGE - 1) & ~(PAGE - 1);
+	void *p;
+
+	call_stands(a, out);
+	if (a->slots[0] == READY_NO_SLOT || !range_in_map(l, a, 0, &addr, &len) ||
+	    addr != atomic_load(&s->addr))
+		return;
+	p = mremap((void *)addr, len, new_len, MREMAP_MAYMOVE);
+	if (p == MAP_FAILED) {
+		call_set(out, -1);
+		return;
+	}
+	atomic_store(&s->addr, 0);
+	atomic_store(&s->len_bytes, 0);
+	to = &l->run->slots[a->slots[0]];
+	atomic_store(&to->len_bytes, new_len);
+	atomic_store(&to->addr, (uint64_t)(uintptr_t)p);
+}
+
+void replay_mprotect(struct lane *l, struct ready *a, struct outcome *out)
+{
+	uint64_t addr, len;
+
+	if (!range_in_map(l, a, 0, &addr, &len)) {
+		call_stands(a, out);
+		return;
+	}
+	call_set(out, mprotect((void *)addr, len, (int)a->regs[2] & (PROT_READ | PROT_WRITE)));
+}
+
+void replay_pkey_mprotect(struct lane *l, struct ready *a, struct outcome *out)
+{
+	replay_mprotect(l, a, out);
+}
+
+void replay_madvise(struct lane *l, struct ready *a, struct outcome *out)
+{
+	uint64_t addr, len;
+
+	if (a->regs[2] >= MADVISE_POISON_FIRST || !range_in_map(l, a, 0, &addr, &len)) {
+		call_stands(a, out);
+		return;
+	}
+	call_set(out, madvise((void *)addr, len, (int)a->regs[2]));
+}
+
+/* The pages are read in, as locking does; they are not kept from the others on this machine. */
+void replay_mlock(struct lane *l, struct ready *a, struct outcome *out)
+{
+	uint64_t addr, len;
+
+	if (range_in_map(l, a, 0, &addr, &len))
+		(void)madvise((void *)addr, len, MADV_WILLNEED); /* a hint: nothing depends on it */
+	call_stands(a, out);
+}
+
+void replay_mlock2(struct lane *l, struct ready *a, struct outcome *out)
+{
+	replay_mlock(l, a, out);
+}
+
+void replay_msync(struct lane *l, struct ready *a, struct outcome *out)
+{
+	uint64_t addr, len;
+
+	if (!range_in_map(l, a, 0, &addr, &len)) {
+		call_stands(a, out);
+		return;
+	}
+	call_set(out, msync((void *)addr, len, (int)a->regs[2]));
+}

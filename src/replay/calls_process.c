@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What belongs to a process: cwd, root, umask, images. Each lane has its own
+ * cwd, root and umask (run.c unshares them), and the plan's own actions set
+ * them when the lane goes on with another process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "replay/calls.h"
+
+/* The directory is held in a slot, too: for lanes of other threads and processes that come to have it. */
+static void keep_directory(struct lane *l, struct ready *a, const char *path, struct outcome *out)
+{
+	if (!out->err)
+		call_set_fd(l, a, 0, open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), out);
+}
+
+void replay_chdir(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+	keep_directory(l, a, ".", out);
+}
+
+void replay_fchdir(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+	keep_directory(l, a, ".", out);
+}
+
+void replay_chroot(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+	keep_directory(l, a, "/", out);
+}
+
+void replay_umask(struct lane *l, struct ready *a, struct outcome *out)
+{
+	call_generic(l, a, out);
+}
+
+void replay_plan_cwd(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	call_set(out, fchdir((int)a->regs[0]));
+}
+
+void replay_plan_root(struct lane *l, struct ready *a, struct outcome *out)
+{
+	int r = fchdir((int)a->regs[0]);
+
+	(void)l;
+	call_set(out, r < 0 ? r : chroot("."));
+}
+
+void replay_plan_umask(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	(void)umask((mode_t)a->regs[0]);
+	call_set(out, 0);
+}
+
+void replay_plan_drop(struct lane *l, struct ready *a, struct outcome *out)
+{
+	struct slot *s = call_slot(l, a, 0);
+	int fd = s ? atomic_exchange(&s->fd, -1) : -1;
+
+	/* What could not be opened cannot be missed. */
+	call_set(out, fd < 0 ? 0 : close(fd));
+}
+
+static void fill_slot(struct slot *s, int fd, struct outcome *out)
+{
+	int old;
+
+	call_set(out, fd < 0 ? -1 : 0);
+	if (fd < 0)
+		return;
+	old = s ? atomic_exchange(&s->fd, fd) : fd;
+	if (old >= 0)
+		(void)close(old);
+}
+
+void replay_plan_handle(struct lane *l, struct ready *a, struct outcome *out)
+{
+	fill_slot(call_slot(l, a, 1), open((char *)a->regs[0], O_PATH | O_DIRECTORY | O_CLOEXEC),
+		  out);
+}
+
+/* A file of the tree is opened; anything else (a terminal, a pipe, a socket) becomes the null device. */
+void replay_plan_open(struct lane *l, struct ready *a, struct outcome *out)
+{
+	uint64_t type = a->regs[3] & S_IFMT;
+	int flags = (int)a->regs[1] & ~(O_CREAT | O_EXCL | O_TRUNC | O_ASYNC);
+	int fd;
+
+	if (type == 0 || type == S_IFREG || type == S_IFDIR) {
+		fd = open((char *)a->regs[0], flags | O_CLOEXEC | O_NOCTTY);
+		if (fd >= 0 && a->regs[2])
+			(void)lseek(fd, (off_t)a->regs[2],
+				    SEEK_SET); /* not all can: then it is 0 */
+	} else {
+		fd = fcntl(l->run->null_fd, F_DUPFD_CLOEXEC, 0);
+	}
+	fill_slot(call_slot(l, a, 4), fd, out);
+}
+
+/* Only what it asks of the storage is done: the image is found, opened and its head read. */
+static void touch_image(struct ready *a, int dir, const char *path, int at_flags,
+			struct outcome *out)
+{
+	char head[256];
+	int fd;
+
+	call_set(out,
+		 (at_flags & AT_EMPTY_PATH) && path && !*path ? 0 : faccessat(dir, path, X_OK, 0));
+	if (out->err)
+		return;
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd >= 0) {
+		(void)pread(fd, head, sizeof(head),
+			    0); /* as the kernel does; its content is its own */
+		(void)close(fd);
+	}
+	/* What else makes an exec fail (format, size of arguments) is not storage. */
+	call_stands(a, out);
+	if (a->expected.err == ENOENT || a->expected.err == ENOTDIR || a->expected.err == ELOOP)
+		call_set(out, 0);
+}
+
+void replay_execve(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	touch_image(a, AT_FDCWD, (char *)a->regs[0], 0, out);
+}
+
+void replay_execveat(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	touch_image(a, (int)a->regs[0], (char *)a->regs[1], (int)a->regs[4], out);
+}
+
+void replay_exit(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	call_stands(a, out);
+}
+
+void replay_exit_group(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	call_stands(a, out);
+}
+
+/* A descriptor of a process that does not exist here: something that can be closed stands for it. */
+void replay_pidfd_getfd(struct lane *l, struct ready *a, struct outcome *out)
+{
+	if (a->expected.err)
+		call_stands(a, out);
+	else
+		call_set_fd(l, a, 0, fcntl(l->run->null_fd, F_DUPFD_CLOEXEC, 0), out);
+}
+
+/* The lane's own: who it was set for has no process here. */
+void replay_ioprio_set(struct lane *l, struct ready *a, struct outcome *out)
+{
+	(void)l;
+	if (a->regs[0] == 1 && !a->expected.err) /* IOPRIO_WHO_PROCESS */
+		(void)syscall(SYS_ioprio_set, 1, 0,
+			      (int)a->regs[2]); /* not all may: the rest goes on */
+	call_stands(a, out);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Outcomes against the recorded ones. Runs on a lane, after the others were told
+ * that the action is done. The first mismatches of a run are kept whole.
+ */
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "plan/result.h"
+#include "replay/calls.h"
+
+const char *const run_mismatch_keys[RUN_MISMATCH_MAX] = {
+#define MISMATCH(name, key, words) [RUN_MISMATCH_##name] = (key),
+#include "replay/mismatches.def"
+#undef MISMATCH
+};
+
+const char *const run_mismatch_words[RUN_MISMATCH_MAX] = {
+#define MISMATCH(name, key, words) [RUN_MISMATCH_##name] = (words),
+#include "replay/mismatches.def"
+#undef MISMATCH
+};
+
+static void keep(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
+		 enum run_mismatch_kind kind)
+{
+	struct run_result *res = l->run->res;
+	uint64_t i, n = atomic_fetch_add(&res->nr_mismatches, 1);
+	struct run_mismatch *m = &res->mismatches[n < RUN_MISMATCHES_KEPT ? n : 0];
+
+	atomic_fetch_add(&res->mismatches_by_kind[kind], 1);
+	if (n >= RUN_MISMATCHES_KEPT)
+		return;
+	m->kind = kind;
+	m->lane = l->number;
+	m->pid = a->pid;
+	m->tid = a->tid;
+	m->nr = nr;
+	m->seq = a->seq;
+	m->origin = a->origin;
+	m->row_id = a->row_id;
+	m->expected = a->expected;
+	m->got = *got;
+	m->nr_edges = a->nr_edges;
+	for (i = 0; i < a->nr_edges && i < RUN_MISMATCH_EDGES; i++)
+		m->edges[i] = a->edges[i];
+	atomic_store_explicit(&m->whole, 1, memory_order_release);
+}
+
+static void mismatch(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
+		     enum run_mismatch_kind kind, struct note *note)
+{
+	note->flags |= NOTE_MISMATCH;
+	keep(l, a, got, nr, kind);
+	if (l->run->o->on_mismatch == RUN_MISMATCH_STOP)
+		run_stop(l->run, RUN_MISMATCHED);
+}
+
+/* Which returned values must be the same wherever the call is made. */
+static bool value_matters(const struct row *row)
+{
+	switch ((enum row_result)row->result) {
+	case RESULT_BYTES_READ:
+	case RESULT_BYTES_WRITTEN:
+	case RESULT_BYTES_COPIED:
+	case RESULT_OFFSET:
+	case RESULT_MODE:
+	case RESULT_VALUE:
+		return true;
+	case RESULT_COUNT:
+		return row_class(row) != C_DIR; /* bytes of a listing are the file system's own */
+	default:
+		return false;
+	}
+}
+
+/* Offsets in a directory are cookies of the file system. */
+static void forget_listing(struct lane *l, const struct ready *a)
+{
+	struct slot *s = call_slot(l, a, 0);
+	unsigned int i;
+
+	for (i = 0; s && i < ARRAY_LEN(s->listed); i++)
+		atomic_store_explicit(&s->listed[i], 0, memory_order_relaxed);
+}
+
+void check_outcome(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
+		   struct note *note)
+{
+	const struct row *row = row_by_id(a->row_id);
+	const struct outcome *want = &a->expected;
+
+	l->sums.nr_verified++;
+	if (UNLIKELY(a->row_id == SC_lseek))
+		forget_listing(l, a);
+	if (LIKELY(want->err == got->err && want->ret == got->ret))
+		return;
+	if (a->row_id == SC_lseek && !want->err && !got->err && want->ret)
+		return; /* of a directory, or of holes: where these are is the target's affair */
+	if (got->err && !want->err)
+		mismatch(l, a, got, nr, RUN_MISMATCH_FAILED, note);
+	else if (!got->err && want->err)
+		mismatch(l, a, got, nr, RUN_MISMATCH_SUCCEEDED, note);
+	else if (got->err != want->err)
+		mismatch(l, a, got, nr, RUN_MISMATCH_OTHER_ERROR, note);
+	else if (!got->err && value_matters(row)) {
+		bool bytes = row->result <= RESULT_BYTES_COPIED;
+
+		mismatch(l, a, got, nr,
+			 !bytes			? RUN_MISMATCH_OTHER_VALUE
+			 : got->ret < want->ret ? RUN_MISMATCH_SHORT
+						: RUN_MISMATCH_LONG,
+			 note);
+	}
+}
+
+/*
+ * A listing comes in as many parts as the file system likes, so only the whole
+ * of it can be compared: at the recorded end, for which the rest is read here
+ * when this file system needs more calls.
+ */
+static bool listing_equals(struct lane *l, const struct ready *a, const struct outcome *got)
+{
+	struct slot *s = call_slot(l, a, 0);
+	bool old = a->row_id == SC_getdents;
+	int64_t len = got->ret;
+	bool equal;
+
+	if (!s)
+		return true;
+	s->listed[0] += a->result.low;
+	s->listed[1] += a->result.high;
+	while (len > 0) {
+		struct hash128 h = old ? result_hash_dirents(a->out, (size_t)len)
+				       : result_hash_dirents64(a->out, (size_t)len);
+
+		s->listed[2] += h.low;
+		s->listed[3] += h.high;
+		if (a->expected.ret > 0)
+			return true;
+		len = syscall(a->nr, a->regs[0], a->regs[1], a->regs[2]);
+	}
+	if (a->expected.ret > 0)
+		return true;
+	equal = s->listed[0] == s->listed[2] && s->listed[1] == s->listed[3];
+	forget_listing(l, a);
+	return equal;
+}
+
+static bool data_equals(const struct ready *a, const struct outcome *got)
+{
+	uint64_t len = got->ret > 0 ? (uint64_t)got->ret : 0;
+
+	if (!len && a->out_bytes == 0)
+		return true; /* only the length was asked for */
+	if (len > a->out_bytes)
+		return true;
+	return hash_equal(a->result, result_hash_data(a->out, len));
+}
+
+static bool result_equals(struct lane *l, const struct ready *a, const struct outcome *got)
+{
+	struct hash128 h;
+
+	switch (a->row_id) {
+	case SC_stat:
+	case SC_lstat:
+	case SC_fstat:
+	case SC_newfstatat:
+		return hash_equal(a->result, result_hash_stat(a->out));
+	case SC_statx:
+		return !result_hash_statx(a->out, &h) || hash_equal(a->result, h);
+	case SC_getdents:
+	case SC_getdents64:
+		return listing_equals(l, a, got);
+	case SC_listxattr:
+	case SC_llistxattr:
+	case SC_flistxattr:
+	case SC_listxattrat:
+		return (uint64_t)got->ret > a->out_bytes ||
+		       hash_equal(a->result, result_hash_names(a->out, (size_t)got->ret));
+	case SC_readv:
+	case SC_preadv:
+	case SC_preadv2:
+		return hash_equal(a->result, result_hash_vec((const struct iovec *)a->regs[1],
+							     a->regs[2], (uint64_t)got->ret));
+	default:
+		return data_equals(a, got);
+	}
+}
+
+void check_result(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
+		  struct note *note)
+{
+	if (got->err)
+		return;
+	l->sums.nr_results++;
+	if (!result_equals(l, a, got))
+		mismatch(l, a, got, nr, RUN_MISMATCH_OTHER_RESULT, note);
+}

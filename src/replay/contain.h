@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shuts this process into a directory, for good. Afterwards the directory is
+ * its root, and nothing else is mounted in its world but these devices, where
+ * the directory has an entry of that name: dev/null, zero, full, urandom; random
+ * is urandom, tty is null. They are there read-only: to be used, not changed. No
+ * other device can be opened, no set-id bit has an effect, what is mounted
+ * below the directory is not visible, and /proc is what the directory has there.
+ *
+ * What was open before stays open: the caller closes what shall not be reached.
+ */
+#ifndef REPLAY_CONTAIN_H
+#define REPLAY_CONTAIN_H
+
+#include "base/attrs.h"
+#include "base/err.h"
+
+/*
+ * In a mount namespace of its own, and a user namespace too when the rights
+ * want it: the process must have one thread. On failure it is in no state to go
+ * on.
+ */
+MUST_CHECK int contain_enter(const char *dir, struct err *err);
+
+/* Only as root directory: for systems that refuse the above. */
+MUST_CHECK int contain_chroot(const char *dir, struct err *err);
+
+#endif

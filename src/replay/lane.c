@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lane at work. Per action, in this order: wait for the edges, wait for the
+ * time, put in what slots hold, call, tell the others, look at the outcome, take
+ * a note. Nothing here allocates, logs, or touches memory for the first time.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "replay/inside.h"
+
+/* Of a perturbed run: one action in so many is held up, by at most so much. */
+#define PERTURB_ONE_IN 8
+#define PERTURB_MAX_NS (300 * NS_PER_US)
+
+static void set_phase(struct lane *l, enum run_lane_phase phase)
+{
+	atomic_store_explicit(&l->state->phase, phase, memory_order_relaxed);
+}
+
+/* The loader is behind: tell it, and sleep. */
+static void starve(struct lane *l)
+{
+	struct run *run = l->run;
+	uint64_t begin_ns = ticker_now_ns(&run->ticker);
+	uint64_t tail = atomic_load_explicit(&l->ring.tail, memory_order_relaxed);
+
+	set_phase(l, RUN_LANE_LOAD);
+	sync_sleep_begin(&run->hub);
+	for (;;) {
+		atomic_store(&l->ring.hungry, 1);
+		if (atomic_load(&l->ring.head) != tail || atomic_load(&l->ring.ended) ||
+		    run_is_stopped(run))
+			break;
+		bell_ring(&run->loader_bell);
+		sync_futex_wait(&l->ring.hungry, 1, 0);
+	}
+	atomic_store(&l->ring.hungry, 0);
+	sync_sleep_end(&run->hub);
+	l->sums.load_wait_ns += ticker_now_ns(&run->ticker) - begin_ns;
+}
+
+static void release(struct lane *l, const struct ready *a)
+{
+	uint64_t tail = atomic_load_explicit(&l->ring.tail, memory_order_relaxed) + a->size;
+	bool big = a->flags & READY_BIG;
+
+	atomic_store_explicit(&l->ring.tail, tail, memory_order_release);
+	if (UNLIKELY(tail >= atomic_load_explicit(&l->ring.low, memory_order_relaxed))) {
+		atomic_store_explicit(&l->ring.low, UINT64_MAX, memory_order_relaxed);
+		bell_ring(&l->run->loader_bell);
+	} else if (UNLIKELY(big)) {
+		bell_ring(&l->run->loader_bell);
+	}
+}
+
+struct ready *lane_next(struct lane *l)
+{
+	for (;;) {
+		uint64_t tail = atomic_load_explicit(&l->ring.tail, memory_order_relaxed);
+		struct ready *a = (struct ready *)(void *)(l->ring.base + tail % l->ring.size);
+
+		if (tail == l->head_seen) {
+			l->head_seen = atomic_load_explicit(&l->ring.head, memory_order_acquire);
+			if (tail == l->head_seen) {
+				/* Ended first: what it followed is then in head. */
+				if (atomic_load(&l->ring.ended) &&
+				    atomic_load(&l->ring.head) == tail)
+					return NULL;
+				starve(l);
+				if (run_is_stopped(l->run))
+					return NULL;
+				continue;
+			}
+		}
+		if (!(a->flags & READY_WRAP))
+			return a;
+		release(l, a);
+	}
+}
+
+/* ns that were waited; false when the run was stopped meanwhile. */
+static bool wait_edges(struct lane *l, const struct ready *a, uint64_t *ret_ns)
+{
+	struct run *run = l->run;
+	uint32_t i;
+
+	for (i = 0; i < a->nr_edges; i++) {
+		const struct run_edge *e = &a->edges[i];
+		struct lane *other = &run->lanes[e->lane];
+		struct sync_counter *c = e->started ? &other->started : &other->done;
+		uint64_t begin_ns;
+
+		if (LIKELY(sync_get(c) > e->nr))
+			continue;
+		begin_ns = ticker_now_ns(&run->ticker);
+		atomic_store_explicit(&l->state->edge_lane, e->lane, memory_order_relaxed);
+		atomic_store_explicit(&l->state->edge_nr, e->nr, memory_order_relaxed);
+		set_phase(l, RUN_LANE_EDGE);
+		if (!sync_wait(c, e->nr + 1, &l->waiter, &run->hub))
+			return false;
+		*ret_ns += ticker_now_ns(&run->ticker) - begin_ns;
+		l->sums.nr_edge_waits++;
+	}
+	return true;
+}
+
+static void put_slots(struct lane *l, const struct ready *a)
+{
+	uint32_t i;
+
+	for (i = 0; i < a->nr_patches; i++) {
+		const struct patch *p = &a->patches[i];
+		const struct slot *s = &l->run->slots[p->slot];
+		uint64_t u;
+		int32_t fd;
+
+		switch ((enum patch_kind)p->kind) {
+		case PATCH_FD32:
+			fd = atomic_load_explicit(&s->fd, memory_order_acquire);
+			memcpy(p->where, &fd, sizeof(fd));
+			break;
+		case PATCH_FD64:
+			u = (uint64_t)(int64_t)atomic_load_explicit(&s->fd, memory_order_acquire);
+			memcpy(p->where, &u, sizeof(u));
+			break;
+		case PATCH_ADDR:
+			u = atomic_load(&s->addr);
+			if (u && p->offset < atomic_load(&s->len_bytes))
+				u += p->offset;
+			else
+				u = 0;
+			memcpy(p->where, &u, sizeof(u));
+			break;
+		case PATCH_CONTEXT:
+			u = atomic_load(&s->context);
+			memcpy(p->where, &u, sizeof(u));
+			break;
+		}
+	}
+}
+
+static uint64_t next_random(struct lane *l)
+{
+	l->rng ^= l->rng << 13;
+	l->rng ^= l->rng >> 7;
+	l->rng ^= l->rng << 17;
+	return l->rng;
+}
+
+static void perturb(struct lane *l)
+{
+	uint64_t n = next_random(l);
+
+	if (n % PERTURB_ONE_IN == 0)
+		ticker_wait_until(&l->run->ticker,
+				  ticker_now_ns(&l->run->ticker) + (n >> 32) % PERTURB_MAX_NS);
+}
+
+/* When the action is due; 0: as soon as possible. */
+static uint64_t deadline_of(const struct lane *l, const struct ready *a, uint64_t edge_wait_ns)
+{
+	const struct run *run = l->run;
+	uint64_t due;
+
+	if (run->o->speed == RUN_AFAP || (a->flags & READY_SEEN))
+		return 0;
+	if (run->o->speed == RUN_TIMED)
+		return clock_add_ns(run->start_ns, a->enter_ns);
+	if (!a->before_ns && !a->after_ns)
+		return 0;
+	due = clock_add_ns(l->sums.last_exit_ns, a->before_ns);
+	if (edge_wait_ns) {
+		uint64_t now = ticker_now_ns(&run->ticker);
+
+		if (due < now)
+			due = now;
+	}
+	return clock_add_ns(due, a->after_ns);
+}
+
+/* Long waits look up now and then, so that a run can be stopped. */
+static void wait_deadline(struct lane *l, uint64_t deadline_ns)
+{
+	const struct ticker *t = &l->run->ticker;
+	uint64_t now = ticker_now_ns(t);
+	uint64_t begin_ns = now;
+	bool sleeps = deadline_ns > now && deadline_ns - now > 2 * t->spin_ns;
+
+	if (deadline_ns <= now)
+		return;
+	set_phase(l, RUN_LANE_TIME);
+	if (sleeps)
+		sync_sleep_begin(&l->run->hub);
+	while (deadline_ns > now && deadline_ns - now > 100 * NS_PER_MS &&
+	       !run_is_stopped(l->run)) {
+		ticker_wait_until(t, now + 50 * NS_PER_MS);
+		now = ticker_now_ns(t);
+	}
+	if (!run_is_stopped(l->run))
+		ticker_wait_until(t, deadline_ns);
+	if (sleeps)
+		sync_sleep_end(&l->run->hub);
+	l->sums.deadline_wait_ns += ticker_now_ns(t) - begin_ns;
+}
+
+/* Where the next note goes. Waits while the keeper is behind. */
+static struct note *next_note(struct lane *l)
+{
+	struct notes *n = &l->notes;
+	uint64_t head = atomic_load_explicit(&n->head, memory_order_relaxed);
+
+	if (UNLIKELY(head == n->limit)) {
+		uint64_t begin_ns = ticker_now_ns(&l->run->ticker);
+
+		set_phase(l, RUN_LANE_NOTE);
+		sync_sleep_begin(&l->run->hub);
+		for (;;) {
+			atomic_store(&n->full, 1);
+			n->limit = atomic_load(&n->tail) + n->size;
+			if (head != n->limit)
+				break;
+			bell_ring(&l->run->keeper_bell);
+			/* The keeper ends only after the lanes: it will come. */
+			sync_futex_wait(&n->full, 1, 10 * NS_PER_MS);
+		}
+		atomic_store(&n->full, 0);
+		sync_sleep_end(&l->run->hub);
+		l->sums.note_wait_ns += ticker_now_ns(&l->run->ticker) - begin_ns;
+	}
+	return &n->items[head % n->size];
+}
+
+static void push_note(struct lane *l)
+{
+	struct notes *n = &l->notes;
+	uint64_t head = atomic_load_explicit(&n->head, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&n->head, head, memory_order_release);
+	if (UNLIKELY(head == n->tell_at)) {
+		n->tell_at = head + n->size / 2;
+		bell_ring(&l->run->keeper_bell);
+	}
+}
+
+static void fill_note(struct note *n, const struct ready *a, const struct outcome *got)
+{
+	n->seq = a->seq;
+	n->original_ns = a->original_ns;
+	n->ret = got->ret;
+	n->err = got->err;
+	n->row_id = a->row_id;
+	n->pid = a->pid;
+	n->tid = a->tid;
+	n->flags = (uint16_t)((a->fn ? NOTE_MADE : 0) | (a->flags & READY_SEEN ? NOTE_PLAN : 0) |
+			      (a->flags & READY_UNBUILT ? NOTE_UNBUILT : 0));
+}
+
+static bool perform(struct lane *l, struct ready *a, uint64_t nr)
+{
+	struct run *run = l->run;
+	uint64_t edge_wait_ns = 0, deadline_ns, enter_ns, exit_ns;
+	struct outcome got;
+	struct note *note;
+
+	atomic_store_explicit(&l->state->seq, a->seq, memory_order_relaxed);
+	atomic_store_explicit(&l->state->row_id, a->row_id, memory_order_relaxed);
+	if (UNLIKELY(run->o->perturb_seed))
+		perturb(l);
+	if (a->nr_edges && !wait_edges(l, a, &edge_wait_ns))
+		return false;
+	deadline_ns = deadline_of(l, a, edge_wait_ns);
+	if (deadline_ns) {
+		wait_deadline(l, deadline_ns);
+		if (run_is_stopped(run))
+			return false;
+	}
+	note = next_note(l);
+	put_slots(l, a);
+	if (run->has_started_edges)
+		sync_set(&l->started, nr + 1);
+	set_phase(l, RUN_LANE_CALL);
+	enter_ns = ticker_now_ns(&run->ticker);
+	if (a->fn)
+		a->fn(l, a, &got);
+	else
+		got = a->expected;
+	exit_ns = ticker_now_ns(&run->ticker);
+	if (UNLIKELY(got.err == EINTR) && run_is_stopped(run))
+		return false; /* by us */
+	sync_set(&l->done, nr + 1);
+	atomic_store_explicit(&l->state->nr_done, nr + 1, memory_order_relaxed);
+
+	l->sums.last_exit_ns = exit_ns;
+	fill_note(note, a, &got);
+	note->enter_ns = enter_ns;
+	note->exit_ns = exit_ns;
+	note->edge_wait_ns = edge_wait_ns;
+	note->late_ns = 0;
+	if (deadline_ns) {
+		note->flags |= NOTE_TIMED;
+		note->late_ns = clock_sub_ns(enter_ns, deadline_ns);
+	}
+	if (a->flags & READY_VERIFY) {
+		check_outcome(l, a, &got, nr, note);
+		if ((a->flags & READY_RESULT) && !(note->flags & NOTE_MISMATCH))
+			check_result(l, a, &got, nr, note);
+	}
+	push_note(l);
+	return true;
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec ts;
+	uint64_t ns;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) < 0 || clock_ns_from_timespec(&ts, &ns) < 0)
+		return 0;
+	return ns;
+}
+
+static void work(struct lane *l)
+{
+	uint64_t nr = 0, cpu_ns = thread_cpu_ns();
+	struct ready *a;
+
+	while (!run_is_stopped(l->run) && (a = lane_next(l))) {
+		if (!perform(l, a, nr))
+			break;
+		nr++;
+		release(l, a);
+	}
+	l->sums.nr_done = nr;
+	l->sums.cpu_ns = thread_cpu_ns() - cpu_ns;
+}
+
+/* Its own cwd, root and umask; the shortest timers; its core. */
+static bool set_up(struct lane *l)
+{
+	struct run *run = l->run;
+	cpu_set_t cpus;
+
+	if (unshare(CLONE_FS) < 0) {
+		run_fail(run, -errno, "cannot give lane %u a cwd of its own",
+			 (unsigned int)l->number);
+		return false;
+	}
+	(void)prctl(PR_SET_TIMERSLACK, 1UL); /* where it is not heard, lateness will show it */
+	if (run->o->pin) {
+		CPU_ZERO(&cpus);
+		CPU_SET(l->number % run->hub.nr_cpus, &cpus);
+		(void)sched_setaffinity(0, sizeof(cpus), &cpus); /* a wish */
+	}
+	return true;
+}
+
+void *lane_main(void *arg)
+{
+	struct lane *l = arg;
+	struct run *run = l->run;
+	bool ready = set_up(l);
+
+	atomic_fetch_add(&run->nr_set_up, 1);
+	sync_futex_wake(&run->nr_set_up);
+	while (!atomic_load(&run->go) && !run_is_stopped(run))
+		sync_futex_wait(&run->go, 0, 0);
+	if (ready && atomic_load(&run->go)) {
+		l->sums.last_exit_ns = run->start_ns;
+		work(l);
+	}
+	set_phase(l, RUN_LANE_ENDED);
+	sync_sleep_begin(&run->hub);
+	atomic_fetch_add(&run->nr_ended, 1);
+	sync_futex_wake(&run->nr_ended);
+	return NULL;
+}

@@ -1,0 +1,232 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# reprise replay: the command around a run; and that a plan cannot get out.
+. "$TOP/tests/cli/tap.sh"
+chmod 755 "$dir"
+unset TSAN_OPTIONS
+
+# plan NAME SLOTS: NAME.plan from the text on standard input
+plan() {
+	"$MAKE_PLAN" "$1.plan" "$2" || {
+		echo "Bail out! cannot make $1.plan"
+		exit 1
+	}
+}
+
+fresh() {
+	rm -rf tree
+	mkdir tree
+}
+
+fresh
+plan a 8 <<'END'
+0 plan_handle(path="/", dir=0)
+0 plan_cwd(dir=0)
+0 100/100 #1 1000+500 mkdir(path="d", mode=0755) = 0
+0 100/100 #2 2000+500 openat(dirfd=AT_FDCWD, path="d/f", flags=O_RDWR|O_CREAT, mode=0644) = 1
+0 100/100 #3 3000+500 write(fd=1, buf="hello", count=5) = 5
+1 <0:4 100/101 #4 4000+500 pread64(fd=1, buf="hello", count=10, offset=0) = 5
+1 100/101 #5 5000+500 socket(domain=AF_INET, type=SOCK_STREAM, protocol=0) = 2
+0 <1:0 100/100 #6 6000+500 close(fd=1) = 0
+END
+run 0 replay a.plan tree && grep -q '^actions *8 of 8, 7 made; complete$' out &&
+	grep -q '^mismatches *0 of 7' out && [ "$(cat tree/d/f)" = hello ] && [ ! -s err ]
+ok $? 'a plan is performed and reported'
+run 1 replay a.plan tree && grep -q 'mkdir of 100/100 failed instead of succeeding: expected 0, got -1 EEXIST' out
+ok $? 'mismatches are status 1 and shown'
+run 1 replay --on-mismatch=warn a.plan tree && says 'warning: #1 mkdir'
+ok $? 'and told as they happen'
+run 1 replay --on-mismatch=stop a.plan tree && grep -q '; mismatch$' out
+ok $? 'or they end the run'
+run 0 replay --verify=off a.plan tree && grep -q '^mismatches *0 of 0' out
+ok $? 'or nobody looks'
+fresh
+run 0 replay --json --speed=afap a.plan tree && json 'd["actions"] == 8 and d["mismatches"] == 0
+	and set(d["mismatches_by_kind"]) >= {"failed", "succeeded", "other_error", "short", "long"}
+	and d["elapsed_ns"] > 0 and d["original_elapsed_ns"] > 0 and d["predicted_elapsed_ns"] is None
+	and set(d["concurrency"]) == {"trace", "run"} and d["edge_wait_ns"] >= 0
+	and set(d["lateness_ns"]) == {"p50", "p90", "p99", "max"} and d["peak_memory_bytes"] > 0
+	and d["classes"]["data"]["count"] == 2 and d["calls"]["socket"]["made"] == 0'
+ok $? 'the report as JSON'
+fresh
+run 0 replay --json --speed=natural a.plan tree && json 'd["predicted_elapsed_ns"] == d["elapsed_ns"]'
+ok $? 'natural speed predicts'
+fresh
+run 0 replay -o a.run a.plan tree && run 0 show a.run && lines 6 && run 0 check a.run && run 0 stat --json a.run &&
+	json 'd["events"] == 6'
+ok $? 'the run is a trace'
+run 2 replay -o a.run a.plan tree && says 'a.run'
+ok $? 'which is not replaced unasked'
+run 1 replay -f -o a.run a.plan tree
+ok $? 'but with --force'
+fresh
+run 1 replay --loops=2 --json --verify=outcome a.plan tree && jsonl 'len(d) == 2 and d[0]["mismatches"] == 0 and d[1]["mismatches"] > 0'
+ok $? 'several times'
+plan b 4 <<'END'
+0 mkdir(path="/b", mode=0755) = 0
+END
+fresh
+run 0 replay --json a.plan b.plan tree && json 'd["actions"] == 9 and d["lanes"] == 3' && [ -d tree/b ] && [ -d tree/d ]
+ok $? 'several plans at once'
+fresh
+run 0 replay --engine=null --json a.plan tree && json 'd["actions"] == 8' && [ ! -e tree/d ]
+ok $? 'without calls'
+run 0 replay --reads=none --json a.plan tree && json 'd["calls"]["pread64"]["made"] == 0'
+ok $? 'without reads'
+
+run 2 replay a.plan && says 'missing operand DIR'
+ok $? 'a directory is needed'
+run 2 replay a.trace tree && says 'is a trace'
+ok $? 'a trace is no plan'
+run 2 replay a.plan nowhere && says 'nowhere'
+ok $? 'the directory must be there'
+run 2 replay --scale=x a.plan tree && says "'x' is no factor"
+ok $? 'a factor is a number'
+run 2 replay --engine=steam a.plan tree && says "no engine 'steam'"
+ok $? 'engines have names'
+plan loop 4 <<'END'
+0 <1:0 sync() = 0
+1 <0:0 sync() = 0
+END
+run 2 replay loop.plan tree && says 'loop.plan'
+ok $? 'a plan that cannot end is refused'
+run 2 replay --no-check --stall-timeout=200ms loop.plan tree && grep -q '^actions *0 of 2' out && says 'nothing moved'
+ok $? 'or ended'
+
+plan slow 4 <<'END'
+0 mkdir(path="/slow", mode=0755) = 0
+0 think=600000000000,0 rmdir(path="/slow") = 0
+END
+fresh
+"$REPRISE" replay slow.plan tree >out 2>err &
+pid=$!
+n=0
+while [ ! -d tree/slow ] && [ $n -lt 200 ]; do
+	sleep 0.1
+	n=$((n + 1))
+done
+kill -INT $pid
+wait $pid
+[ $? -eq 2 ] && grep -q '^actions *1 of 2, 1 made; interrupted$' out && says interrupted
+ok $? 'an interrupted run has its report'
+
+# Hostile plans. Outcomes do not matter, only what is outside.
+mkdir canary
+echo canary >canary/f
+chmod 666 canary/f
+chmod 777 canary
+state() {
+	find canary -printf '%p %y %m %s %T@ %C@ %l\n' && cat canary/f
+	stat -c '%A %u %g %t %T %Z' /dev/null /dev/zero
+}
+state >before
+hostile() {
+	up=/../../../../../../../../../../../..
+	cat <<END
+0 plan_handle(path="/", dir=0)
+0 flags=16 openat(dirfd=AT_FDCWD, path="$dir/canary/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
+0 flags=16 openat(dirfd=AT_FDCWD, path="$up$dir/canary/g", flags=O_WRONLY|O_CREAT, mode=0666) = 1
+0 flags=16 symlink(target="$dir/canary", linkpath="/abs") = 0
+0 flags=16 symlink(target=".$up$dir/canary", linkpath="/rel") = 0
+0 flags=16 openat(dirfd=AT_FDCWD, path="/abs/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
+0 flags=16 openat(dirfd=AT_FDCWD, path="/rel/h", flags=O_WRONLY|O_CREAT, mode=0666) = 1
+0 flags=16 truncate(path="/abs/f", length=0) = 0
+0 flags=16 rename(oldpath="/abs/f", newpath="/stolen") = 0
+0 flags=16 link(oldpath="$dir/canary/f", newpath="/linked") = 0
+0 flags=16 unlink(path="/rel/f") = 0
+0 flags=16 chmod(path="/abs/f", mode=0) = 0
+0 flags=16 mkdir(path="/sub", mode=0755) = 0
+0 flags=16 chroot(path="/sub") = 0
+0 flags=16 fchdir(fd=0) = 0
+0 flags=16 chdir(path=".$up") = 0
+0 flags=16 chroot(path=".") = 0
+0 flags=16 openat(dirfd=AT_FDCWD, path=".$dir/canary/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
+0 flags=16 openat(dirfd=0, path="..$dir/canary/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
+0 plan_root(dir=0)
+0 plan_cwd(dir=0)
+0 flags=16 openat(dirfd=AT_FDCWD, path="/proc/self/root$dir/canary/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
+0 flags=16 openat(dirfd=AT_FDCWD, path="/proc/1/root$dir/canary/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
+0 flags=16 mknod(path="/disk", mode=S_IFBLK|0666, dev=0x800) = 0
+0 flags=16 mknod(path="/kmem", mode=S_IFCHR|0666, dev=0x101) = 0
+0 openat(dirfd=AT_FDCWD, path="/kmem", flags=O_RDWR, mode=0) = -1 ENOENT
+0 flags=16 openat(dirfd=AT_FDCWD, path="/dev/null", flags=O_RDWR|O_TRUNC, mode=0) = 2
+0 flags=16 write(fd=2, buf="x", count=1) = 1
+0 flags=16 chmod(path="/dev/null", mode=0) = 0
+0 flags=16 fchmod(fd=2, mode=0) = 0
+0 flags=16 unlink(path="/dev/null") = 0
+0 flags=16 openat(dirfd=AT_FDCWD, path="/dev/mem", flags=O_RDWR, mode=0) = 3
+0 flags=16 mount(source="$dir/canary", target="/sub", filesystemtype="none", mountflags=MS_BIND) = 0
+0 flags=16 openat(dirfd=AT_FDCWD, path="/sub/f", flags=O_WRONLY|O_TRUNC, mode=0) = 4
+0 openat(dirfd=AT_FDCWD, path="/huge", flags=O_RDWR|O_CREAT, mode=0666) = 5
+0 flags=16 pread64(fd=5, count=1000000000000000000, offset=0) = 5
+0 flags=16 ftruncate(fd=5, length=1000000000000) = 0
+0 flags=16 fallocate(fd=5, mode=0, offset=0, len=1000000000000000000) = 0
+0 chmod(path="/huge", mode=06755) = 0
+0 flags=16 write(fd=6, buf="smuggled", count=8) = 8
+0 flags=16 close(fd=7) = 0
+0 flags=16 close_range(first=3, last=4294967295, flags=0) = 0
+0 flags=16 execve(path="/abs/f", argv=["f"], envp=[]) = 0
+0 flags=16 madvise(length=1000000, advice=100) = 0
+0 flags=16 openat(dirfd=AT_FDCWD, path="$(printf '%040000d' 7)", flags=O_RDONLY, mode=0) = 1
+END
+}
+hostile >hostile.txt
+
+# Whether the last run, as somebody, did no harm.
+harmless() {
+	state >after
+	cmp -s before after && [ ! -u tree/huge ] && [ ! -b tree/disk ] && [ ! -c tree/kmem ]
+}
+
+plan hostile 8 <hostile.txt
+fresh
+mkdir tree/dev
+touch tree/dev/null
+[ "$(id -u)" -ne 0 ] || mknod tree/dev/mem c 1 1
+run 0 replay --json hostile.plan tree && json 'd["end"] == "complete" and d["mismatches"] == 0' && harmless
+ok $? 'a hostile plan does no harm'
+if [ "$(id -u)" -eq 0 ]; then
+	fresh
+	mkdir tree/dev
+	touch tree/dev/null
+	chown -R 65534:65534 tree
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$REPRISE" replay --json hostile.plan tree >out 2>err
+	status=$?
+	if [ $status -eq 2 ] && grep -q namespace err; then
+		nr=$((nr + 1))
+		echo "ok $nr - nor without rights # SKIP this system gives users no namespace"
+	else
+		[ $status -eq 0 ] && json 'd["end"] == "complete" and d["mismatches"] == 0' && harmless
+		ok $? 'nor without rights'
+	fi
+	fresh
+	run 0 replay --no-contain a.plan tree && [ "$(cat tree/d/f)" = hello ]
+	ok $? 'root directory alone'
+else
+	nr=$((nr + 1))
+	echo "ok $nr - nor without rights # SKIP there are none"
+	nr=$((nr + 1))
+	echo "ok $nr - root directory alone # SKIP needs root"
+fi
+
+plan limits 1000 <<'END'
+0 openat(dirfd=AT_FDCWD, path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 1
+0 pwrite64(fd=1, buf="x", count=1, offset=2000000) = -1 EFBIG
+END
+fresh
+run 0 replay --max-file-size=1M limits.plan tree
+ok $? 'files have a limit'
+if [ "$(id -u)" -eq 0 ]; then
+	as_user='setpriv --reuid=65534 --regid=65534 --clear-groups'
+else
+	as_user=
+fi
+(
+	ulimit -Sn 400
+	ulimit -Hn 400
+	exec $as_user "$REPRISE" replay limits.plan tree
+) >out 2>err
+[ $? -eq 2 ] && says '1000 files open at once'
+ok $? 'too few descriptors are explained'
+
+echo "1..$nr"
