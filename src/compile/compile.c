@@ -223,6 +223,17 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	return r;
 }
 
+/* An event of the stream is done: who waits or wakes next is known to the order from now on. */
+static int show_ahead(struct compiler *c, uint32_t stream, struct err *err)
+{
+	struct event *next;
+	int r = c->shows_ahead ? window_ahead(c->window, stream, C_WAIT, &next, err) : 0;
+
+	if (r > 0)
+		order_ahead(c->order, next);
+	return r;
+}
+
 /*
  * The present event does not fit. A call that overlapped it may have taken
  * effect first, though it returned later: then both are true in that order.
@@ -231,6 +242,7 @@ static const struct facts *swap_overlapping(struct compiler *c, struct err *err,
 {
 	const struct facts *facts;
 	struct event *other;
+	uint32_t stream;
 	size_t n = 0;
 
 	*ret = 0;
@@ -245,10 +257,14 @@ static const struct facts *swap_overlapping(struct compiler *c, struct err *err,
 			n++;
 			continue;
 		}
+		stream = other->stream;
 		*ret = finish_event(c, other, facts, err);
 		if (*ret < 0)
 			return NULL;
 		window_take(c->window, other);
+		*ret = show_ahead(c, stream, err);
+		if (*ret < 0)
+			return NULL;
 		c->totals->nr_swapped++;
 		facts = fsmodel_try(c->model, window_present(c->window));
 		if (facts)
@@ -260,6 +276,7 @@ static const struct facts *swap_overlapping(struct compiler *c, struct err *err,
 static int compile_present(struct compiler *c, struct err *err)
 {
 	const struct facts *facts = fsmodel_try(c->model, window_present(c->window));
+	uint32_t stream = window_present(c->window)->stream;
 	int r = 0;
 
 	if (!facts)
@@ -268,7 +285,8 @@ static int compile_present(struct compiler *c, struct err *err)
 		return r;
 	if (!facts)
 		facts = fsmodel_step(c->model, window_present(c->window));
-	return finish_event(c, window_present(c->window), facts, err);
+	r = finish_event(c, window_present(c->window), facts, err);
+	return r < 0 ? r : show_ahead(c, stream, err);
 }
 
 static int compile_events(struct compiler *c, struct err *err)
@@ -406,6 +424,7 @@ int compile_trace(struct trace *t, const struct compile_options *options, struct
 	if (w)
 		(void)plan_writer_add_lane(w);
 	c.order = order_new(options->policy, &order);
+	c.shows_ahead = options->policy->ahead && nr_streams > 1;
 	arena_init(&c.arena);
 	r = compile_all(&c, err);
 	compiler_release(&c);

@@ -38,6 +38,7 @@ struct compiler {
 	struct order *order;
 	struct lanes lanes;
 	struct slots slots;
+	bool shows_ahead; /* the order wants to see events before their turn */
 	bool tree_known;
 	bool knows_start; /* what the metadata say of the first process is in the model */
 	const struct trace_stream_info *streams;

@@ -201,6 +201,18 @@ int window_peek(struct window *w, size_t n, struct event **ret, struct err *err)
 	}
 }
 
+int window_ahead(struct window *w, uint32_t stream, unsigned int class, struct event **ret,
+		 struct err *err)
+{
+	for (struct node *n = w->first; n; n = n->next) {
+		if (n->ev.stream != stream)
+			continue;
+		*ret = &n->ev;
+		return row_class(n->ev.row) == class;
+	}
+	return w->ended ? 0 : trace_iter_ahead(w->iter, stream, class, ret, err);
+}
+
 void window_take(struct window *w, const struct event *ev)
 {
 	for (struct node **p = &w->first; *p; p = &(*p)->next) {

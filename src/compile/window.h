@@ -25,6 +25,14 @@ struct event *window_present(const struct window *w);
  * valid until window_take() or the next window_next(); 0: there is none.
  */
 MUST_CHECK int window_peek(struct window *w, size_t n, struct event **ret, struct err *err);
+/*
+ * The event that follows in the same stream, if it is of this class (C_x): 1; 0: it is
+ * not, or there is none. To be asked when an event of the stream is done with: that
+ * and what was peeked are not valid any more, but for the present event if it is
+ * of another stream.
+ */
+MUST_CHECK int window_ahead(struct window *w, uint32_t stream, unsigned int class,
+			    struct event **ret, struct err *err);
 /* The event that was peeked is done: it will not come again. */
 void window_take(struct window *w, const struct event *ev);
 

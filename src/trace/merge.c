@@ -260,6 +260,7 @@ static int wake_streams(struct trace_iter *it, struct err *err)
 	return 0;
 }
 
+/* Moves the stream whose event was given out on to its next: 1; 0 when there is none. */
 static int step_current(struct trace_iter *it, struct err *err)
 {
 	struct source *s = it->current;
@@ -272,7 +273,7 @@ static int step_current(struct trace_iter *it, struct err *err)
 	if (r > 0) {
 		if (it->nr_heap > 1)
 			sift_down(it);
-		return 0;
+		return 1;
 	}
 	pop(it);
 	free_source(it, s);
@@ -287,7 +288,7 @@ int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err)
 
 	for (;;) {
 		r = step_current(it, err);
-		if (!r)
+		if (r >= 0)
 			r = wake_streams(it, err);
 		if (r < 0)
 			return r;
@@ -306,6 +307,39 @@ int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err)
 		if (r < 0)
 			return r;
 	}
+	*ret = &s->head;
+	return 1;
+}
+
+static struct source *find_source(const struct trace_iter *it, uint32_t stream)
+{
+	for (size_t i = 0; i < it->nr_heap; i++) {
+		if (it->heap[i]->head.stream == stream)
+			return it->heap[i];
+	}
+	return NULL;
+}
+
+int trace_iter_ahead(struct trace_iter *it, uint32_t stream, unsigned int class, struct event **ret,
+		     struct err *err)
+{
+	struct source *s = it->current;
+	struct cursor args;
+	int r;
+
+	if (s && s->head.stream == stream) {
+		r = step_current(it, err);
+		if (r <= 0)
+			return r;
+	} else {
+		s = find_source(it, stream);
+	}
+	if (!s || row_class(s->head.row) != class)
+		return 0;
+	args = s->args; /* they are read again when it is their turn, and errors are found then */
+	arena_reset(&it->arena);
+	if (!event_get_args(it->t->schema, &args, &it->arena, &s->head))
+		return 0;
 	*ret = &s->head;
 	return 1;
 }

@@ -93,6 +93,14 @@ MUST_CHECK int trace_iter_open(struct trace *t, const struct trace_query *q,
 void trace_iter_close(struct trace_iter *it);
 /* 1 and an event, valid until the next call; 0 at the end; -errno. */
 MUST_CHECK int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err);
+/*
+ * The next event of a stream from which events were given out, before its turn,
+ * if it is of this class (C_x): 1 and the event, valid until the next call; 0: it
+ * is not, or there is none. It comes again when it has its turn. What was given
+ * out before is not valid any more.
+ */
+MUST_CHECK int trace_iter_ahead(struct trace_iter *it, uint32_t stream, unsigned int class,
+				struct event **ret, struct err *err);
 
 /* Records of one section: BLOCK_META, BLOCK_TREE or BLOCK_LEDGER, in the order of writing. */
 MUST_CHECK int trace_items_open(struct trace *t, enum block_type section, struct trace_items **ret,
