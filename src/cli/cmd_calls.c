@@ -10,17 +10,6 @@
 #include "model/row.h"
 #include "record/recorder.h"
 
-/*
- * The layers that this program has. What a row asks of a layer that is not
- * there is "unsupported", whatever the row says.
- */
-static const struct {
-	bool model, replay;
-} layers = {
-	.model = false,
-	.replay = false,
-};
-
 #if defined(__x86_64__)
 #define OWN_ARCH ARCH_X86_64
 #elif defined(__i386__)
@@ -94,11 +83,6 @@ static const char *record_word(const struct row *row)
 	return row->sort == ROW_CALL ? "imported" : "unsupported";
 }
 
-static const char *support_word(bool has_layer, uint8_t support)
-{
-	return support_names[has_layer ? support : SUPPORT_UNSUPPORTED];
-}
-
 static const char *direction_word(const struct arg *arg)
 {
 	if (arg->reg == REG_NONE)
@@ -128,9 +112,8 @@ static void print_text(const struct cli *cli, const struct row *row)
 
 	put_args(&args, row);
 	fprintf(cli->out, "%4u %-24s %-7s %-11s %-11s %-11s (%s)\n", row->id, row->name,
-		class_names[row_class(row)], record_word(row),
-		support_word(layers.model, row->model), support_word(layers.replay, row->replay),
-		buf_str(&args));
+		class_names[row_class(row)], record_word(row), support_names[row->model],
+		support_names[row->replay], buf_str(&args));
 	buf_release(&args);
 }
 
@@ -155,8 +138,8 @@ static void print_json(struct json *w, const struct row *row)
 	json_array_end(w);
 	json_kv_str(w, "result", result_names[row->result]);
 	json_kv_str(w, "record", record_word(row));
-	json_kv_str(w, "model", support_word(layers.model, row->model));
-	json_kv_str(w, "replay", support_word(layers.replay, row->replay));
+	json_kv_str(w, "model", support_names[row->model]);
+	json_kv_str(w, "replay", support_names[row->replay]);
 	json_object_end(w);
 }
 
@@ -253,24 +236,6 @@ static int check_names(const struct cli *cli, const struct calls_options *o, int
 	return CLI_DONE;
 }
 
-/* Which layers are missing, in words; nothing when none is. */
-static void print_layers(const struct cli *cli)
-{
-	const char *const missing[] = { layers.model ? NULL : "file-system model",
-					layers.replay ? NULL : "replayer" };
-	const char *before = "This program has no ";
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(missing); i++) {
-		if (!missing[i])
-			continue;
-		fprintf(cli->out, "%s%s", before, missing[i]);
-		before = ", no ";
-	}
-	if (*before == ',')
-		fprintf(cli->out, ": what needs one is shown as unsupported.\n");
-}
-
 static void print_rows(const struct cli *cli, const struct calls_options *o, int nr_names,
 		       char **names)
 {
@@ -298,7 +263,6 @@ static void print_rows(const struct cli *cli, const struct calls_options *o, int
 		json_array_end(&w);
 		json_release(&w);
 	} else {
-		print_layers(cli);
 	}
 }
 

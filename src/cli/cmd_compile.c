@@ -146,7 +146,7 @@ static int compile_run(const struct cli *cli, void *options, int nr_operands, ch
 	int r;
 
 	(void)nr_operands;
-	r = open_for_compile(cli, operands[0], &t);
+	r = open_trace(cli, operands[0], &t);
 	if (r == CLI_DONE) {
 		r = write_plan(cli, o, t, output, &err);
 		if (r == CLI_FAILED)

@@ -110,7 +110,7 @@ static int graph_run(const struct cli *cli, void *options, int nr_operands, char
 	r = order_choose(cli, &o->order, &compile);
 	if (r != CLI_DONE)
 		return r;
-	r = open_for_compile(cli, operands[0], &t);
+	r = open_trace(cli, operands[0], &t);
 	if (r != CLI_DONE)
 		return r;
 	g = graph_new(&gopt);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/strings.h"
 #include "cli/cli.h"
+#include "cli/replay_prepare.h"
 #include "cli/replay_print.h"
 #include "plan/plan.h"
 #include "replay/run.h"
@@ -23,6 +24,9 @@ struct options {
 	enum run_reads reads;
 	const char *scale, *scale_compute, *engine, *output;
 	bool force, json, quiet, no_copy_reads, pin, no_contain, privileged_metadata, no_check;
+	struct order_choice order;
+	unsigned int cache;
+	bool no_init;
 	uint64_t loops, stall_ns, max_file_bytes, perturb, top;
 };
 
@@ -32,7 +36,10 @@ static const char *const mismatch_words[] = { "count", "warn", "stop", NULL };
 static const char *const mmap_words[] = { "touch", "populate", "skip", NULL };
 static const char *const reads_words[] = { "all", "none", NULL };
 
+static const char *const cache_words[] = { "keep", "drop", "warm", NULL };
+
 static const struct option_spec specs[] = {
+	OPT_ORDER(struct options, order),
 	OPT_CHOICE(0, "speed", "HOW", struct options, speed, speed_words,
 		   "natural: with the computing of the program between its calls; afap: as fast as "
 		   "possible; timed: at the original times"),
@@ -61,6 +68,10 @@ static const struct option_spec specs[] = {
 	OPT_STRING(0, "engine", "NAME", struct options, engine,
 		   "what performs actions: sys, or null, which makes no call",
 		   .default_text = "sys"),
+	OPT_FLAG(0, "no-init", struct options, no_init,
+		 "take DIR as it is; else the initial tree is made in it, or repaired"),
+	OPT_CHOICE(0, "cache", "HOW", struct options, cache, cache_words,
+		   "before the run: leave the page cache alone, drop the tree from it, or load it"),
 	OPT_FLAG(0, "no-contain", struct options, no_contain,
 		 "run with DIR as root directory only, where the system allows no namespaces"),
 	OPT_FLAG(0, "privileged-metadata", struct options, privileged_metadata,
@@ -157,17 +168,8 @@ static int check_plan(const struct cli *cli, const char *path, const struct opti
 {
 	struct progress *progress;
 	struct plan *p;
-	struct trace *t;
-	bool is_plan;
 	int r;
 
-	r = trace_open(path, 0, &t, err);
-	if (r < 0)
-		return r;
-	is_plan = plan_is_plan(t);
-	trace_close(t);
-	if (!is_plan)
-		return err_set(err, -EOPNOTSUPP, "%s is a trace: make a plan of it first", path);
 	r = plan_open(path, &p, err);
 	if (r < 0)
 		return r;
@@ -198,7 +200,7 @@ static int status_of(const struct cli *cli, const struct run_result *res)
 }
 
 static int run_once(const struct cli *cli, const struct options *o, const struct run_options *ro,
-		    char **operands, int nr_operands)
+		    const struct prepared *p, const char *dir)
 {
 	struct watching watching = { .cli = cli };
 	struct run_watcher w = { .arg = &watching,
@@ -216,8 +218,8 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 
 	(void)fflush(cli->out); /* what is buffered belongs to one process */
 	watching.progress = cli_progress_begin(cli, "replay", "actions", o->quiet);
-	r = run_perform((const char *const *)operands, (unsigned int)nr_operands - 1,
-			operands[nr_operands - 1], ro, &w, &res, &err);
+	r = run_perform((const char *const *)p->plans, (unsigned int)p->nr, dir, ro, &w, &res,
+			&err);
 	progress_end(watching.progress);
 	if (r < 0)
 		return cli_fail(cli, &err);
@@ -231,6 +233,30 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 	r = status_of(cli, res);
 	run_result_free(res);
 	return r;
+}
+
+static int run_loops(const struct cli *cli, const struct options *o, struct run_options *ro,
+		     const struct prepare_options *po, const struct prepared *p, const char *dir)
+{
+	struct err err = { "" };
+	int i, r, worst = CLI_DONE;
+	uint64_t n;
+
+	for (i = 0; i < p->nr; i++) {
+		if (check_plan(cli, p->plans[i], o, &err) < 0)
+			return cli_fail(cli, &err);
+	}
+	for (n = 0; n < o->loops && !interrupted; n++) {
+		r = o->no_init ? CLI_DONE : prepare_tree(cli, po, p, dir);
+		if (r == CLI_DONE)
+			r = run_once(cli, o, ro, p, dir);
+		if (r > worst)
+			worst = r;
+		if (r == CLI_FAILED)
+			break;
+		ro->replace = true; /* the output of the loop before */
+	}
+	return worst;
 }
 
 static int replay_run(const struct cli *cli, void *options, int nr_operands, char **operands)
@@ -253,34 +279,34 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.max_file_bytes = o->max_file_bytes,
 		.perturb_seed = o->perturb,
 	};
+	struct prepare_options po = {
+		.order = o->order,
+		.cache = (enum snapshot_cache)o->cache,
+		.privileged_metadata = o->privileged_metadata,
+		.quiet = o->quiet,
+		.stop = &interrupted,
+	};
 	struct sigaction sa = { .sa_handler = on_interrupt };
+	struct prepared prepared;
 	struct err err = { "" };
-	int i, r, worst = CLI_DONE;
-	uint64_t n;
+	int r;
 
 	if (parse_factor(o->scale, "scale", &ro.scale, &err) < 0 ||
 	    parse_factor(o->scale_compute, "scale-compute", &ro.scale_compute, &err) < 0)
 		return cli_fail(cli, &err);
-	for (i = 0; i < nr_operands - 1; i++)
-		if (check_plan(cli, operands[i], o, &err) < 0)
-			return cli_fail(cli, &err);
 	(void)sigaction(SIGINT, &sa, NULL);
 	(void)sigaction(SIGTERM, &sa, NULL);
-	for (n = 0; n < o->loops && !interrupted; n++) {
-		r = run_once(cli, o, &ro, operands, nr_operands);
-		if (r > worst)
-			worst = r;
-		if (r == CLI_FAILED)
-			break;
-		ro.replace = true; /* the output of the loop before */
-	}
-	return worst;
+	r = prepare_plans(cli, &po, operands, nr_operands - 1, &prepared);
+	if (r == CLI_DONE)
+		r = run_loops(cli, o, &ro, &po, &prepared, operands[nr_operands - 1]);
+	prepared_release(&prepared);
+	return r;
 }
 
 const struct command command_replay = {
 	.name = "replay",
-	.summary = "perform plans in a directory and report how faithfully",
-	.operands = "PLAN... DIR",
+	.summary = "perform traces in a directory and report how faithfully",
+	.operands = "TRACE|PLAN... DIR",
 	.options = specs,
 	.nr_options = ARRAY_LEN(specs),
 	.options_size = sizeof(struct options),

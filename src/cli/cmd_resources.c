@@ -71,7 +71,7 @@ static int resources_run(const struct cli *cli, void *options, int nr_operands, 
 	int r;
 
 	(void)nr_operands;
-	r = open_for_compile(cli, operands[0], &t);
+	r = open_trace(cli, operands[0], &t);
 	if (r != CLI_DONE)
 		return r;
 	s = series_new();

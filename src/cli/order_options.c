@@ -3,7 +3,6 @@
 
 #include "base/banned.h"
 #include "base/json.h"
-#include "cli/open_trace.h"
 
 static int no_such_policy(const struct cli *cli, const char *name)
 {
@@ -30,17 +29,6 @@ int order_choose(const struct cli *cli, const struct order_choice *choice,
 	if (choice->rules && rules_parse(choice->rules, &ret->rules, &err) < 0)
 		return cli_fail(cli, &err);
 	return CLI_DONE;
-}
-
-int open_for_compile(const struct cli *cli, const char *path, struct trace **ret)
-{
-	int r = open_trace(cli, path, ret);
-
-	if (r == CLI_DONE && plan_is_plan(*ret)) {
-		trace_close(*ret);
-		r = cli_fail_with(cli, "%s is a plan already", path);
-	}
-	return r;
 }
 
 void contradictions_print(const struct fsmodel_totals *t, FILE *out)

@@ -22,9 +22,6 @@ struct order_choice {
 MUST_CHECK int order_choose(const struct cli *cli, const struct order_choice *choice,
 			    struct compile_options *ret);
 
-/* Whether the trace can be compiled: a plan cannot. */
-MUST_CHECK int open_for_compile(const struct cli *cli, const char *path, struct trace **ret);
-
 /* Contradictions between trace and model by kind, as text lines or as a JSON member. */
 void contradictions_print(const struct fsmodel_totals *t, FILE *out);
 struct json;

@@ -89,10 +89,10 @@ static int claim(struct creation *c, const struct snapshot_state *state, bool wa
 	if (r < 0)
 		return err_set(err, r, "cannot read %s", c->dir);
 	if (!r && !c->o->force)
-		return err_set(err, -EINVAL,
-			       "%s is neither empty nor made by a former init (--force takes it, "
-			       "and replaces what is in the way)",
-			       c->dir);
+		return err_set(
+			err, -EINVAL,
+			"%s is neither empty nor made by a former init: it takes 'init --force' to make the tree there",
+			c->dir);
 	c->exclusive = r;
 	return 0;
 }

@@ -76,8 +76,16 @@ ok $? 'without reads'
 
 run 2 replay a.plan && says 'missing operand DIR'
 ok $? 'a directory is needed'
-run 2 replay a.trace tree && says 'is a trace'
-ok $? 'a trace is no plan'
+run 2 replay a.trace tree && says 'neither empty nor made by a former init'
+ok $? 'a trace brings its tree along, and not into a directory of others'
+"$REPRISE" record -qf -o b.trace -- sh -c 'echo one >one; mkdir two; mv one two/three; cat two/three' >out 2>err
+rm -rf made
+run 0 replay b.trace made && grep -q '^mismatches *0 of' out && run 0 verify b.trace made
+ok $? 'a trace is compiled, its tree made, and performed'
+run 0 replay --loops=2 --order=single --cache=drop b.trace made && run 0 verify b.trace made
+ok $? 'again, and again: the tree is repaired before each round'
+run 2 replay --order=nonsense b.trace made && says 'there are'
+ok $? 'an order that there is not'
 run 2 replay a.plan nowhere && says 'nowhere'
 ok $? 'the directory must be there'
 run 2 replay --scale=x a.plan tree && says "'x' is no factor"

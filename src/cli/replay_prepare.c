@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/replay_prepare.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "base/mem.h"
+#include "cli/open_trace.h"
+#include "plan/plan.h"
+
+static int temporary_name(char **ret, struct err *err)
+{
+	const char *dir = getenv("TMPDIR");
+	struct buf name = { 0 };
+	int fd;
+
+	buf_printf(&name, "%s/reprise-XXXXXX", dir && *dir ? dir : "/tmp");
+	*ret = xstrdup(buf_str(&name));
+	buf_release(&name);
+	fd = mkstemp(*ret);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot make a temporary file %s", *ret);
+	(void)close(fd); /* it is written by name */
+	return 0;
+}
+
+static int compile_to(const struct cli *cli, const struct prepare_options *o, struct trace *t,
+		      const char *path, struct err *err)
+{
+	struct plan_writer_options writer = { .replace = true, .data = PLAN_DATA_TRACE };
+	struct compile_options compile = { 0 };
+	struct compile_totals totals;
+	struct plan_writer *w;
+	int r;
+
+	/* Told by order_choose() itself. */
+	if (order_choose(cli, &o->order, &compile) != CLI_DONE)
+		return -ECANCELED;
+	r = plan_writer_open(path, t, &writer, &w, err);
+	if (r < 0)
+		return r;
+	compile.progress = cli_progress_begin(cli, "compile", "events", o->quiet);
+	r = compile_trace(t, &compile, w, NULL, &totals, err);
+	progress_end(compile.progress);
+	if (r < 0) {
+		plan_writer_abandon(w);
+		return r;
+	}
+	if (totals.nr_unsupported)
+		cli_warn(cli, "%s: %llu calls cannot be replayed: 'reprise compile -v' tells more",
+			 trace_path(t), (unsigned long long)totals.nr_unsupported);
+	return plan_writer_close(w, &totals.plan, err);
+}
+
+static int prepare_plan(const struct cli *cli, const struct prepare_options *o, const char *path,
+			char **ret, bool *ret_temporary)
+{
+	struct err err = { "" };
+	struct trace *t;
+	int r = trace_open(path, 0, &t, &err);
+
+	if (r < 0)
+		return cli_fail(cli, &err);
+	if (plan_is_plan(t)) {
+		*ret = xstrdup(path);
+		trace_close(t);
+		return CLI_DONE;
+	}
+	r = temporary_name(ret, &err);
+	*ret_temporary = !r;
+	if (!r)
+		r = compile_to(cli, o, t, *ret, &err);
+	if (r == -ECANCELED) {
+		trace_close(t);
+		return CLI_FAILED;
+	}
+	return close_trace(cli, t, r, &err);
+}
+
+int prepare_plans(const struct cli *cli, const struct prepare_options *o, char **operands, int nr,
+		  struct prepared *ret)
+{
+	int i, r = CLI_DONE;
+
+	*ret = (struct prepared){ .nr = nr };
+	ret->plans = xcalloc((size_t)nr, sizeof(*ret->plans));
+	ret->temporary = xcalloc((size_t)nr, sizeof(*ret->temporary));
+	for (i = 0; i < nr && r == CLI_DONE; i++)
+		r = prepare_plan(cli, o, operands[i], &ret->plans[i], &ret->temporary[i]);
+	return r;
+}
+
+void prepared_release(struct prepared *p)
+{
+	for (int i = 0; i < p->nr; i++) {
+		if (p->temporary[i])
+			(void)unlink(p->plans[i]);
+		free(p->plans[i]);
+	}
+	free(p->plans);
+	free(p->temporary);
+	*p = (struct prepared){ 0 };
+}
+
+/* The tree. */
+
+static bool has_tree(const struct trace *t)
+{
+	size_t nr, i;
+	const struct block_entry *blocks = trace_blocks(t, &nr);
+
+	for (i = 0; i < nr; i++) {
+		if (blocks[i].type == BLOCK_TREE)
+			return true;
+	}
+	return false;
+}
+
+/* The trace is named in DIR, not a temporary plan of it; but a tree that was only inferred is in the plan. */
+static struct trace *tree_source(struct plan *p)
+{
+	return has_tree(plan_data_source(p)) ? plan_data_source(p) : plan_container(p);
+}
+
+static int make_tree(const struct cli *cli, const struct prepare_options *o,
+		     const struct snapshot_source *sources, size_t nr, const char *dir)
+{
+	struct snapshot_options so = { .cache = o->cache,
+				       .privileged_metadata = o->privileged_metadata,
+				       .stop = o->stop };
+	struct snapshot_result res;
+	struct snapshot *s;
+	struct err err = { "" };
+	size_t nr_entries;
+	int r = snapshot_load(SNAPSHOT_INITIAL, sources, nr, SNAPSHOT_CONFLICT_FAIL, &s, &err);
+
+	if (r < 0)
+		return cli_fail(cli, &err);
+	(void)snapshot_entries(s, &nr_entries);
+	if (nr_entries > 1) {
+		so.progress = cli_progress_begin(cli, "init", "paths", o->quiet);
+		r = snapshot_create(s, dir, &so, &res, &err);
+		progress_end(so.progress);
+	}
+	snapshot_free(s);
+	return r < 0 ? cli_fail(cli, &err) : CLI_DONE;
+}
+
+int prepare_tree(const struct cli *cli, const struct prepare_options *o, const struct prepared *p,
+		 const char *dir)
+{
+	struct snapshot_source *sources = xcalloc((size_t)p->nr, sizeof(*sources));
+	struct plan **plans = xcalloc((size_t)p->nr, sizeof(*plans));
+	struct err err = { "" };
+	int i, r = 0, status;
+
+	for (i = 0; i < p->nr && r >= 0; i++) {
+		r = plan_open(p->plans[i], &plans[i], &err);
+		if (r >= 0)
+			sources[i] = (struct snapshot_source){ .records = tree_source(plans[i]),
+							       .data = plan_data_source(plans[i]) };
+	}
+	status = r < 0 ? cli_fail(cli, &err) : make_tree(cli, o, sources, (size_t)p->nr, dir);
+	for (i = 0; i < p->nr; i++)
+		plan_close(plans[i]);
+	free(plans);
+	free(sources);
+	return status;
+}

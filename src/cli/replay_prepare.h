@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What a replay needs before it starts: plans of the traces that it was given, and the tree in its directory. */
+#ifndef CLI_REPLAY_PREPARE_H
+#define CLI_REPLAY_PREPARE_H
+
+#include "cli/cli.h"
+#include "cli/order_options.h"
+#include "snapshot/create.h"
+
+struct prepare_options {
+	struct order_choice order;
+	enum snapshot_cache cache;
+	bool privileged_metadata, quiet;
+	const volatile sig_atomic_t *stop;
+};
+
+/* Plans, one for each operand. Those that were compiled here are temporary files. */
+struct prepared {
+	char **plans;
+	bool *temporary;
+	int nr;
+};
+
+/* Operands are traces or plans. CLI_DONE; or CLI_FAILED, having said why. Released in either case. */
+MUST_CHECK int prepare_plans(const struct cli *cli, const struct prepare_options *o,
+			     char **operands, int nr, struct prepared *ret);
+/* Makes or repairs the tree that the plans start from; nothing when they have none. */
+MUST_CHECK int prepare_tree(const struct cli *cli, const struct prepare_options *o,
+			    const struct prepared *p, const char *dir);
+void prepared_release(struct prepared *p);
+
+#endif
