@@ -246,7 +246,7 @@ static const struct facts *swap_overlapping(struct compiler *c, struct err *err,
 	size_t n = 0;
 
 	*ret = 0;
-	for (unsigned int tries = 0; c->alive.len > 1 && tries < SWAPS_MAX; tries++) {
+	for (unsigned int tries = 0; c->nr_streams > 1 && tries < SWAPS_MAX; tries++) {
 		*ret = window_peek(c->window, n, &other, err);
 		if (*ret <= 0)
 			return NULL;
@@ -407,16 +407,15 @@ int compile_trace(struct trace *t, const struct compile_options *options, struct
 {
 	struct order_options order = { .rules = options->rules };
 	struct compiler c = { .trace = t, .options = options, .writer = w, .observer = observer };
-	size_t nr_streams;
 	int r;
 
 	c.totals = ret;
 	c.err = err;
 	*ret = (struct compile_totals){ 0 };
-	c.streams = trace_streams(t, &nr_streams);
-	c.threads = xcalloc(nr_streams + 1, sizeof(*c.threads));
-	c.nr_seen = xcalloc(nr_streams + 1, sizeof(*c.nr_seen));
-	for (size_t i = 0; i < nr_streams; i++)
+	c.streams = trace_streams(t, &c.nr_streams);
+	c.threads = xcalloc(c.nr_streams + 1, sizeof(*c.threads));
+	c.nr_seen = xcalloc(c.nr_streams + 1, sizeof(*c.nr_seen));
+	for (size_t i = 0; i < c.nr_streams; i++)
 		c.threads[i].lane = NO_LANE;
 	c.lanes.max = options->max_lanes;
 	c.lanes.one = options->policy->one_lane;
@@ -424,7 +423,7 @@ int compile_trace(struct trace *t, const struct compile_options *options, struct
 	if (w)
 		(void)plan_writer_add_lane(w);
 	c.order = order_new(options->policy, &order);
-	c.shows_ahead = options->policy->ahead && nr_streams > 1;
+	c.shows_ahead = options->policy->ahead && c.nr_streams > 1;
 	arena_init(&c.arena);
 	r = compile_all(&c, err);
 	compiler_release(&c);

@@ -51,7 +51,7 @@ static void plan_context(struct compiler *c, const struct event *ev, const struc
 	if (facts->root && uses(facts, facts->root))
 		plan_directory(c, facts->root, STEP_ROOT, lane->root ? lane->root : c->first_root);
 	if (facts->cwd && (uses(facts, facts->cwd) || ev->row->id == SC_getcwd))
-		plan_directory(c, facts->cwd, STEP_CWD, lane->cwd);
+		plan_directory(c, facts->cwd, STEP_CWD, lane->cwd ? lane->cwd : c->first_root);
 	if (row_makes_names(ev->row) && lane->umask != facts->umask)
 		add_step(c, STEP_UMASK, NULL);
 }

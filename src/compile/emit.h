@@ -42,11 +42,12 @@ struct compiler {
 	bool tree_known;
 	bool knows_start; /* what the metadata say of the first process is in the model */
 	const struct trace_stream_info *streams;
+	size_t nr_streams;
 	struct thread *threads; /* by stream */
 	uint64_t *nr_seen; /* events of each stream */
 	VEC(uint32_t) alive; /* streams */
 	VEC(struct begun) begun;
-	uint64_t first_root; /* id of the root that every lane has at first */
+	uint64_t first_root; /* id of the root that every lane has at first, also as its cwd */
 	uint64_t last_ns;
 	/* Of the present event. */
 	VEC(struct step) steps;

@@ -28,6 +28,8 @@ struct series {
 	VEC(struct one *) all;
 	struct map by_id; /* resources that are no names: id -> struct one */
 	struct map paths; /* text -> struct path_state */
+	struct map absent; /* text and generation before -> struct one */
+	struct map numbers; /* fd3 -> how many there have been */
 	struct buf text, other;
 };
 
@@ -46,6 +48,19 @@ static struct one *one_new(struct series *s, const char *name)
 	return o;
 }
 
+/* The n-th descriptor of this number, in whatever process. */
+static void name_descriptor(struct series *s)
+{
+	const uint8_t *at = memchr(s->text.data, '@', s->text.len);
+	size_t len = at ? (size_t)(at - s->text.data) : s->text.len;
+	void **slot = map_slot(&s->numbers, s->text.data, len);
+	uintptr_t generation = (uintptr_t)*slot + 1;
+
+	*slot = (void *)generation;
+	s->text.len = len;
+	buf_printf(&s->text, "@%llu", (unsigned long long)generation);
+}
+
 static void touch_by_id(struct series *s, const struct compiled *c, const struct res *res)
 {
 	void **slot = map_slot(&s->by_id, &res->id, sizeof(res->id));
@@ -53,6 +68,8 @@ static void touch_by_id(struct series *s, const struct compiled *c, const struct
 	if (!*slot) {
 		buf_clear(&s->text);
 		fsmodel_res_name(c->model, res, &s->text);
+		if (res->kind == RES_FD)
+			name_descriptor(s);
 		*slot = one_new(s, buf_str(&s->text));
 	}
 	add_event(*slot, c->number);
@@ -116,11 +133,43 @@ static void move_below(void *arg, const struct res *name)
 	buf_release(&old);
 }
 
+/* Nothing is there: what is touched is the absence behind the n-th thing of that name. */
+static void touch_absence(struct series *s, uint64_t number)
+{
+	const struct path_state *p = map_get(&s->paths, s->text.data, s->text.len);
+	struct buf name = { 0 };
+	void **slot;
+
+	buf_puts(&name, "absent(");
+	buf_put(&name, s->text.data, s->text.len);
+	buf_printf(&name, ")@%u", p ? p->generation : 0);
+	slot = map_slot(&s->absent, name.data, name.len);
+	if (!*slot)
+		*slot = one_new(s, buf_str(&name));
+	add_event(*slot, number);
+	buf_release(&name);
+}
+
+static bool is_made_too(const struct compiled *c, const struct res *res)
+{
+	for (size_t i = 0; i < c->facts->touches.len; i++) {
+		if (c->facts->touches.items[i].res == res &&
+		    (c->facts->touches.items[i].how & TOUCH_CREATE))
+			return true;
+	}
+	return false;
+}
+
 static void touch_name(struct series *s, const struct compiled *c, const struct touch *t)
 {
 	buf_clear(&s->text);
 	if (!fsmodel_path(c->model, t->res, &s->text))
 		return;
+	if (t->how & TOUCH_FAILED) {
+		if (!is_made_too(c, t->res))
+			touch_absence(s, c->number);
+		return;
+	}
 	touch_path(s, c->number, &s->text, t->how & TOUCH_CREATE, t->how & TOUCH_DELETE);
 }
 
@@ -186,6 +235,8 @@ void series_free(struct series *s)
 	MAP_EACH (&s->paths, e)
 		free(e->value);
 	map_release(&s->paths);
+	map_release(&s->absent);
+	map_release(&s->numbers);
 	map_release(&s->by_id);
 	buf_release(&s->text);
 	buf_release(&s->other);

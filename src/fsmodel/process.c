@@ -268,7 +268,8 @@ struct thread *thread_of(struct call *c)
 		tables->last = t;
 		return t;
 	}
-	if (tables->threads.nr_used)
+	/* A trace that tells no beginnings has threads that just are there. */
+	if (t || tables->tells_starts)
 		contradict(c, CONTRADICTION_PROCESS, true, "of thread %u, which %s", ev->tid,
 			   t ? "has ended" : "nobody made");
 	if (t)
@@ -753,6 +754,7 @@ void process_event(struct call *c)
 {
 	switch (c->ev->row->id) {
 	case EV_thread_start:
+		c->m->tables->tells_starts = true;
 		start_thread(c);
 		return;
 	case EV_thread_exit:

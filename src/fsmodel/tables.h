@@ -218,6 +218,7 @@ struct grave {
 };
 
 struct tables {
+	bool tells_starts; /* threads begin with an event */
 	struct row_info rows[ROW_ID_MAX];
 	struct ids threads; /* by tid */
 	struct ids processes; /* by pid */

@@ -1,0 +1,147 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# reprise compile, graph, resources: what they print, and what they make of odd traces.
+. "$TOP/tests/cli/tap.sh"
+
+# make NAME: NAME.trace from the text on standard input
+make() {
+	{ echo '# reprise exact 1'; cat; } >"$1.txt" && "$REPRISE" import --format=exact -f -o "$1.trace" "$1.txt" >/dev/null 2>err || {
+		cat err
+		echo "Bail out! cannot make $1.trace"
+		exit 1
+	}
+}
+
+# The example of Figure 2 of the ROOT paper: the trace, and its action series.
+make figure <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/a", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/x", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/x/y", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/x/y/z", stat={type=file, mode=S_IFREG|0644, size=10})
+7/1 #1 1000+100 mkdir(path="/a/b", mode=0755) = 0
+7/1 #2 2000+100 open(path="/a/b/c", flags=O_WRONLY|O_CREAT, mode=0644) = 3
+7/1 #3 3000+100 write(fd=3, buf="12345678", count=8) = 8
+7/1 #4 4000+100 close(fd=3) = 0
+7/1 #5 5000+100 rename(oldpath="/a/b", newpath="/a/old") = 0
+7/2 #6 6000+100 open(path="/x/y/z", flags=O_RDONLY, mode=0) = 3
+7/2 #7 7000+100 open(path="/a/b", flags=O_WRONLY|O_CREAT, mode=0644) = 4
+END
+tab=$(printf '\t')
+run 0 resources figure.trace && grep -vE '^(dir|open)\(' out | sort >series && sort >wanted <<END && cmp series wanted
+fd3@1${tab}2,3,4
+fd3@2${tab}6
+fd4@1${tab}7
+file(/a)${tab}1,5,7
+file(/a/b)${tab}1,2,5
+file(/a/b)${tab}7
+file(/a/b/c)${tab}2,3,4
+file(/x/y)${tab}6
+file(/x/y/z)${tab}6
+path(/a/b)@1${tab}1,5
+path(/a/b)@2${tab}7
+path(/a/b/c)@1${tab}2,5
+path(/a/old)@1${tab}5
+path(/a/old/c)@1${tab}5
+path(/x/y/z)@1${tab}6
+thread(1)${tab}1,2,3,4,5
+thread(2)${tab}6,7
+END
+ok $? 'the action series of Figure 2'
+run 0 resources --only 'path(/a/b)' --json figure.trace &&
+	json 'd == [{"resource": "path(/a/b)@1", "events": [1, 5]}, {"resource": "path(/a/b)@2", "events": [7]}]'
+ok $? 'some of them, as JSON'
+
+run 0 compile figure.trace && grep -q '^figure.plan: 9 actions of 7 events in 3 lanes, 1 edges' out && run 0 check figure.plan
+ok $? 'a plan, beside the trace'
+run 2 compile figure.trace && says 'figure.plan'
+ok $? 'which is not replaced unasked'
+cp figure.plan first.plan
+run 0 compile -f figure.trace && cmp figure.plan first.plan
+ok $? 'and is the same every time'
+run 2 compile -f figure.plan && says 'is a plan'
+ok $? 'a plan is not compiled again'
+run 0 compile -f --reference -o ref.plan --json figure.trace && json 'd["actions"] == 9 and d["edges"] == 1 and d["contradictions"] == {}' &&
+	run 0 check ref.plan && mv figure.trace gone.trace && run 2 check ref.plan && mv gone.trace figure.trace
+ok $? 'a plan that leaves its data in the trace needs it'
+
+run 0 graph --json figure.trace && json 'd["actions"] == 9 and d["lanes"] == 3 and d["edges"] == 1
+	and d["edges_by_rule"] == {"path_stage": 1} and set(d["edge_length_ns"]) == {"mean", "p50", "p99"}
+	and d["edge_length_ns"]["p50"] == 1900 and set(d["parallelism"]) == {"trace", "plan"} and d["contradictions"] == {}'
+ok $? 'the graph in numbers'
+run 0 graph --dot figure.trace && grep -q '"1.5" -> "2.2" \[style=bold, label="path_stage"\];' out && grep -q '^}$' out
+ok $? 'the graph as a drawing'
+run 0 graph --dot --from 6us figure.trace && ! grep -q path_stage out && grep -q 'open' out
+ok $? 'a part of it'
+for order in temporal overlap single none root; do
+	run 0 graph --order=$order figure.trace && run 0 compile -f --order=$order figure.trace && run 0 check figure.plan
+	ok $? "order $order"
+done
+run 0 graph --rules=-path_stage figure.trace && grep -q ' 0 edges' out
+ok $? 'without the rule there is no edge'
+run 0 graph --rules=artc figure.trace
+ok $? 'the rules of the paper'
+run 2 graph --rules=+nonsense figure.trace && says 'nonsense'
+ok $? 'a rule that there is not'
+run 2 compile -f --order=nonsense figure.trace && says 'there are'
+ok $? 'an order that there is not'
+
+# Without a tree: what must have been there is found out.
+make blind <<'END'
+7/1 #1 1000+100 openat(dirfd=AT_FDCWD, path="/d/f", flags=O_RDONLY, mode=0) = 3
+7/1 #2 2000+100 pread64(fd=3, buf="x", count=1, offset=999) = 1
+7/1 #3 3000+100 openat(dirfd=AT_FDCWD, path="/d/g", flags=O_RDONLY, mode=0) = -1 ENOENT
+END
+run 0 compile -fv blind.trace && ! grep -q contradiction out && run 0 init blind.plan tree && [ "$(stat -c %s tree/d/f)" -ge 1000 ] && [ ! -e tree/d/g ]
+ok $? 'a tree that nobody recorded'
+
+# What cannot have been.
+make odd <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/f", stat={type=file, mode=S_IFREG|0644, size=4})
+7/1 #1 1000+100 unlink(path="/f") = 0
+7/1 #2 2000+100 openat(dirfd=AT_FDCWD, path="/f", flags=O_RDONLY, mode=0) = 2147483647
+7/1 #3 3000+100 close(fd=2147483647) = 0
+7/1 #4 4000+100 pread64(fd=-5, count=18446744073709551615, offset=-9223372036854775808) = 9223372036854775807
+7/1 #5 5000+100 mkdir(path="/f", mode=0755) = 0
+7/1 #6 6000+100 rename(oldpath="/f", newpath="/f/g/h") = 0
+7/1 #7 7000+100 dup2(oldfd=3, newfd=-1) = 2147483646
+8/9 #8 8000+100 close_range(first=0, last=4294967295, flags=0) = 0
+END
+run 0 compile -fv odd.trace && grep -q 'contradiction' out && grep -q 'event 2,' out && run 0 check odd.plan
+ok $? 'contradictions are counted and told, never fatal'
+run 0 graph --json odd.trace && json 'sum(d["contradictions"].values()) >= 2'
+ok $? 'also in the graph'
+
+# Calls that overlapped: the look-up saw what the create was still making.
+make overlap <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+7/1 #1 1000+9000 mkdir(path="/d", mode=0755) = 0
+7/2 #2 2000+1000 access(path="/d", mode=F_OK) = 0
+END
+run 0 compile -fv --json overlap.trace && json 'd["swapped"] == 1 and d["contradictions"] == {} and d["edges"] == 1'
+ok $? 'overlapping calls are swapped when that makes both true'
+
+# Deep, long, circular.
+python3 - >deep.txt <<'END'
+print('# reprise exact 1')
+print('tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})')
+n = 0
+def event(text):
+    global n
+    n += 1
+    print('7/1 #%d %d+100 %s' % (n, n * 1000, text))
+event('chdir(path="/") = 0')
+for i in range(20000):
+    event('mkdir(path="d", mode=0755) = 0')
+    event('chdir(path="d") = 0')
+event('mkdir(path="%s", mode=0755) = -1 ENAMETOOLONG' % ('n' * 65536))
+event('symlink(target="loop", linkpath="/loop") = 0')
+event('access(path="/loop/x", mode=F_OK) = -1 ELOOP')
+event('rename(oldpath="/d", newpath="/e") = 0')
+END
+"$REPRISE" import --format=exact -f -o deep.trace deep.txt >/dev/null 2>err
+run 0 compile -fv deep.trace && ! grep -q contradiction out && run 0 check deep.plan
+ok $? 'deep trees, long names, circles'
+
+echo "1..$nr"
