@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+# usage: replay_real.sh [--long]
+# Real programs, recorded and replayed in a directory of their own: every call must have the outcome it
+# had, and the tree must end as it did; again after a repair of the tree, with lanes held up at random.
+# With --long more of the latter, and programs that need large packages.
+# shellcheck disable=SC2016 # the scripts are for another shell
+set -u
+
+dir=$(mktemp -d) || exit 1
+trap 'chmod -R u+rwx "$dir" 2>/dev/null; rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+nr=0
+seeds='1 2'
+[ "${1-}" = --long ] && seeds='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
+
+export LC_ALL=C HOME="$dir" GIT_CONFIG_NOSYSTEM=1
+export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
+
+# fails NAME WHY: says so, and shows what the last command printed
+fails()
+{
+	echo "not ok $nr - $1: $2"
+	head -n 30 out err 2>/dev/null | cut -c 1-300 | sed 's/^/# /'
+}
+
+# missing COMMAND...: sets need to the first that is not installed; false if all are
+missing()
+{
+	for need in "$@"; do
+		command -v "$need" >/dev/null || return 0
+	done
+	return 1
+}
+
+# records SCRIPT [OPTION]...: as trace and, compiled with the options, as plan
+records()
+{
+	script=$1
+	shift
+	chmod -R u+rwx work 2>/dev/null
+	rm -rf work trace
+	mkdir work || exit 1
+	(cd work && "$REPRISE" record -q -o ../trace -- sh -ec "$script" >../out 2>../err </dev/null) || return 1
+	"$REPRISE" compile -q -f -o plan "$@" trace >out 2>err
+}
+
+# number KEY: what out, a report as JSON, has for it at its top level
+number()
+{
+	sed -n "s/^.*\"$1\": *\([0-9][0-9]*\).*$/\1/p" out | head -n 1
+}
+
+# replays [OPTION]...: the plan in tree; sets why and is false unless all went as recorded
+replays()
+{
+	"$REPRISE" replay -q --speed=afap --stall-timeout=60s --json "$@" plan tree >out 2>err
+	status=$?
+	mismatches=$(number mismatches)
+	why="${*:+$* }status $status, ${mismatches:-no} mismatches"
+	[ "$status" -eq 0 ] && [ "$mismatches" = 0 ] && [ "$(number actions)" -gt 0 ] || return 1
+	why="${*:+$* }another tree"
+	"$REPRISE" verify -q trace tree >out 2>err
+}
+
+# same NAME SCRIPT COMMAND...: the script is replayed as it was recorded; it needs the commands
+same()
+{
+	name=$1 script=$2
+	shift 2
+	nr=$((nr + 1))
+	if missing "$@"; then
+		echo "ok $nr - $name # SKIP $need is not installed"
+		return
+	fi
+	records "$script" || { fails "$name" "cannot be recorded and compiled"; return; }
+	chmod -R u+rwx tree 2>/dev/null
+	rm -rf tree
+	mkdir tree || exit 1
+	"$REPRISE" init -q trace tree >out 2>err || { fails "$name" "no initial tree"; return; }
+	replays || { fails "$name" "$why"; return; }
+	for seed in $seeds; do
+		"$REPRISE" init -q --delta trace tree >out 2>err || { fails "$name" "the tree is not repaired"; return; }
+		replays --perturb="$seed" || { fails "$name" "$why"; return; }
+	done
+	echo "ok $nr - $name"
+}
+
+# needs_order NAME: the script of the last same, which has threads, comes out otherwise without its edges
+needs_order()
+{
+	nr=$((nr + 1))
+	"$REPRISE" compile -q -f -o plan --order=none trace >out 2>err || { fails "$1" "cannot be compiled"; return; }
+	for seed in $seeds; do
+		"$REPRISE" init -q --delta trace tree >out 2>err || { fails "$1" "the tree is not repaired"; return; }
+		if ! replays --perturb="$seed" && [ "${mismatches:-0}" -gt 0 ]; then
+			echo "ok $nr - $1: $mismatches mismatches"
+			return
+		fi
+	done
+	fails "$1" "no mismatches"
+}
+
+# A run is shut into its directory; where the system allows no namespaces there is nothing to try.
+mkdir tree
+if ! records 'echo x >x' || ! "$REPRISE" init -q trace tree >out 2>err; then
+	nr=1
+	fails 'one file' 'cannot be recorded, compiled and made'
+	echo '1..1'
+	exit 1
+fi
+"$REPRISE" replay -q --speed=afap plan tree >out 2>err
+if [ $? -eq 2 ] && grep -q 'namespace' err; then
+	echo "1..0 # SKIP $(head -n 1 err)"
+	exit 0
+fi
+
+tree='mkdir -p t/a/b; for i in 1 2 3 4 5; do echo $i >t/a/$i; head -c ${i}0000 /dev/zero >t/a/b/$i; done
+      ln -s a/1 t/l; ln t/a/2 t/h'
+
+same pipeline 'i=0; while [ $i -lt 500 ]; do echo $((i * 7 % 90)); i=$((i + 1)); done | sort -n | uniq -c | tee all | tail -n 3 >last
+      mkfifo p; cat all >p & wc -l <p >lines; wait; rm p'
+same find-rm "$tree; cp -a t u; find t -type f -name '[1-3]' -exec rm {} +; find u -depth -delete; rm -r t/a/b" find
+same sqlite3 'for m in delete wal; do
+	      echo "create table t_$m (a integer primary key, b);" >q
+	      i=0; while [ $i -lt 20 ]; do echo "begin; insert into t_$m values ($i, hex(randomblob(500)));"
+	      echo "update t_$m set b = 1 where a = $i / 2; commit;"; i=$((i + 1)); done >>q
+	      echo "begin; delete from t_$m where a > 10; rollback; vacuum; select count(*) from t_$m;" >>q
+	      sqlite3 db "pragma journal_mode=$m" >/dev/null; sqlite3 db <q >>counts
+      done; sqlite3 db "pragma integrity_check"' sqlite3
+same git 'git init -q -b main r; cd r; for i in 1 2 3; do echo $i >f$i; git add f$i; git commit -q -m $i; done
+      git checkout -q -b side HEAD~; echo x >g; git add g; git commit -q -m g; git checkout -q main
+      git merge -q -m m side; git gc -q; git clone -q . ../s; git -C ../s fsck --no-progress' git
+same make 'for i in 1 2 3; do echo "int f$i(void); int f$i(void) { return $i; }" >f$i.c; done
+      echo "int f1(void); int main(void) { return f1() - 1; }" >m.c
+      printf "m: m.o f1.o f2.o f3.o\n\t\$(CC) -o m m.o f1.o f2.o f3.o\n" >Makefile
+      make -s -j2 CC=gcc; ./m; touch -d @1700000000 f1.o; make -s -j2 CC=gcc' make gcc
+threads='import os, threading
+lock = threading.Lock()
+def f(n):
+    for i in range(30):
+        with open(f"f{n}", "a") as file: file.write(str(i))
+        with lock:
+            with open("all", "a") as file: file.write(f"{n} {i}\n")
+            os.rename("all", "all.new"); os.rename("all.new", "all")
+            if i % 10 == 0: os.makedirs(f"d/{n}/{i}"); os.listdir("d"); os.stat("all").st_size
+ts = [threading.Thread(target=f, args=(n,)) for n in range(4)]
+[t.start() for t in ts]; [t.join() for t in ts]'
+# Slots of a table, each with its lock: threads make, fill, rename, read and remove what others made.
+cat >slots.c <<'END'
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { THREADS = 4, SLOTS = 5, ROUNDS = 60 };
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned long nr_used;
+} slots[SLOTS];
+
+static void step(unsigned int slot, unsigned long nr)
+{
+	char from[32], to[32], text[64];
+	struct stat st;
+	int fd;
+
+	snprintf(from, sizeof(from), "slot%u.%lu", slot, nr);
+	snprintf(to, sizeof(to), "slot%u.%lu", slot, nr + 1);
+	fd = open(from, O_RDWR | O_APPEND);
+	if (fd < 0 && nr % 8 == 0)
+		fd = open(from, O_RDWR | O_CREAT | O_EXCL, 0644);
+	if (fd < 0 || pread(fd, text, sizeof(text), 0) < 0)
+		abort();
+	if (write(fd, to, 6 + nr % 3) < 0 || fstat(fd, &st) < 0 || close(fd) < 0 || rename(from, to) < 0)
+		abort();
+	if (nr % 8 == 7 && unlink(to) < 0)
+		abort();
+}
+
+static void *work(void *arg)
+{
+	unsigned int state = (unsigned int)(size_t)arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned int slot = (unsigned int)rand_r(&state) % SLOTS;
+
+		pthread_mutex_lock(&slots[slot].lock);
+		step(slot, slots[slot].nr_used++);
+		pthread_mutex_unlock(&slots[slot].lock);
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < SLOTS; i++)
+		pthread_mutex_init(&slots[i].lock, NULL);
+	for (size_t i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, work, (void *)(i + 1)))
+			return 1;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+END
+if missing gcc; then
+	nr=$((nr + 2))
+	echo "ok $((nr - 1)) - threads # SKIP $need is not installed"
+	echo "ok $nr - threads without order # SKIP $need is not installed"
+elif gcc -pthread -o slots slots.c >out 2>err; then
+	same threads ../slots
+	needs_order 'threads without order'
+else
+	nr=$((nr + 1))
+	fails threads 'cannot be built'
+fi
+same python3 "python3 -I -c '$threads'" python3
+same rsync "$tree; rsync -a t/ u; echo more >>t/a/1; rsync -a t/ u; rm t/a/2; rsync -a --delete t/ u" rsync
+if [ "${1-}" = --long ]; then
+	same postmark 'printf "set number 50\nset transactions 200\nset seed 7\nrun\nquit\n" | postmark' postmark
+	same fio 'fio --name=x --size=2m --bs=4k --rw=randwrite --numjobs=3 --thread --ioengine=psync \
+	      --verify=pattern --verify_pattern=%o --verify_fatal=1 --eta=never --output=/dev/null' fio
+	same db_bench 'b="db_bench --db=$PWD/db --num=5000 --threads=4"
+	      $b --benchmarks=fillseq,readrandom,overwrite >/dev/null 2>&1' db_bench
+fi
+echo "1..$nr"
