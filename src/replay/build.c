@@ -640,6 +640,14 @@ static uint64_t scaled(uint64_t ns, double factor)
 	return f < 1e18 ? (uint64_t)f : (uint64_t)1e18;
 }
 
+/* A variant goes by the number of the call that it is one of. */
+static int kernel_nr(const struct row *row)
+{
+	const struct row_variant *variant = row_variant_of(row);
+
+	return row_nr(calls_arch(), variant ? row_by_id(variant->base) : row);
+}
+
 static void build_head(struct builder *b)
 {
 	const struct run *run = b->run;
@@ -648,7 +656,7 @@ static void build_head(struct builder *b)
 
 	*a = (struct ready){
 		.row_id = act->row->id,
-		.nr = row_nr(calls_arch(), act->row),
+		.nr = kernel_nr(act->row),
 		.slots = { READY_NO_SLOT, READY_NO_SLOT },
 		.pid = act->pid,
 		.tid = act->tid,

@@ -74,6 +74,18 @@ ok $? 'without calls'
 run 0 replay --reads=none --json a.plan tree && json 'd["calls"]["pread64"]["made"] == 0'
 ok $? 'without reads'
 
+plan variants 4 <<'END'
+0 pipe2(pipefd=[0, 1], flags=0) = 0
+0 fcntl_setfl(fd=0, arg=O_NONBLOCK) = 0
+0 read(fd=0, count=1) = -1 EAGAIN
+0 ioctl_fionbio(fd=1, arg=[1]) = 0
+0 fcntl_add_seals(fd=1, arg=F_SEAL_WRITE) = -1 EINVAL
+END
+fresh
+run 0 replay --json --stall-timeout=5s variants.plan tree && json 'd["mismatches"] == 0
+	and all(c["made"] == c["count"] for c in d["calls"].values())'
+ok $? 'variants of calls are made'
+
 run 2 replay a.plan && says 'missing operand DIR'
 ok $? 'a directory is needed'
 run 2 replay a.trace tree && says 'neither empty nor made by a former init'
