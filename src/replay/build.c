@@ -502,18 +502,59 @@ static void *build_array(struct builder *b, unsigned int i)
 	return mem;
 }
 
-/* A path through a descriptor that the program had: made by who makes the call. */
+/*
+ * A call with a pathname that is to begin in the directory of our descriptors:
+ * through the dirfd beside it, which an absolute pathname left unused, or else
+ * with that directory as the cwd. The latter does not go where another pathname
+ * may need the true cwd, or the call changes it.
+ */
+static bool begin_in_fds(struct builder *b, unsigned int i)
+{
+	const struct row *row = b->act->row;
+	uint64_t *dirfd = &b->a->regs[i ? i - 1 : 0];
+	unsigned int n;
+	uint32_t k;
+
+	if (i && row->args[i - 1].kind == KIND_DIRFD && row->args[i - 1].reg == REG_OWN) {
+		for (k = 0; k < b->a->nr_patches; k++)
+			if (b->patches[k].where == dirfd)
+				b->patches[k--] = b->patches[--b->a->nr_patches];
+		*dirfd = (uint64_t)b->run->fds_fd;
+		return true;
+	}
+	for (n = 0; n < row->nr_args; n++)
+		if (n != i && (row->args[n].kind == KIND_PATH || row->args[n].kind == KIND_DIRFD))
+			return false;
+	if (row->id == SC_chdir || row->id == SC_chroot)
+		return false;
+	b->a->flags |= READY_FROM_FDS;
+	return true;
+}
+
 static void *build_path(struct builder *b, unsigned int i)
 {
-	const char *rest;
-	size_t rest_len;
-	uint32_t slot;
+	const char *rest = NULL;
+	size_t rest_len = 0;
+	uint32_t slot = 0;
+	int r = plan_get_fd_path(&b->act->args[i], &slot, &rest, &rest_len);
+	char *path;
 
-	if (plan_get_fd_path(&b->act->args[i], &slot, &rest, &rest_len)) {
+	if (!r)
+		return build_string(b, &b->act->args[i]);
+	if (r > 0)
+		slot = build_slot(b, slot);
+	/* What follows must not become part of the number. */
+	if (r < 0 || slot == READY_NO_SLOT || (rest_len && rest[0] != '/') ||
+	    rest_len > PATH_BYTES_MAX || b->run->fds_fd < 0 || !begin_in_fds(b, i)) {
 		b->unbuilt = true;
 		return NULL;
 	}
-	return build_string(b, &b->act->args[i]);
+	path = build_alloc(b, FD_PATH_ROOM + rest_len + 1, 1);
+	if (path && rest_len)
+		memcpy(path + FD_PATH_ROOM, rest, rest_len);
+	if (path)
+		build_patch(b, path, PATCH_PATH, slot, 0);
+	return path;
 }
 
 static void *build_pointer(struct builder *b, unsigned int i)
@@ -701,7 +742,7 @@ static void keep_patches(struct builder *b)
 	if (b->unbuilt) {
 		a->fn = NULL;
 		a->nr_patches = 0;
-		a->flags |= READY_UNBUILT;
+		a->flags = (uint16_t)((a->flags | READY_UNBUILT) & ~READY_FROM_FDS);
 		return;
 	}
 	if (a->nr_patches)

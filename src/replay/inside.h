@@ -45,6 +45,7 @@ enum patch_kind {
 	PATCH_FD64,
 	PATCH_ADDR, /* address of the slot's map, plus `offset` as far as the map reaches */
 	PATCH_CONTEXT, /* of aio */
+	PATCH_PATH, /* the descriptor in digits, to the end of FD_PATH_ROOM characters */
 };
 
 struct patch {
@@ -63,9 +64,17 @@ enum ready_flag {
 	READY_UNBUILT = 32, /* the plan lacks what the call needs */
 	READY_SHARED_FD = 64,
 	READY_SEEN = 128, /* the plan's own action, not in the trace */
+	READY_FROM_FDS = 256, /* its pathname begins in the directory of our descriptors */
 };
 
 #define READY_NO_SLOT UINT32_MAX
+
+/*
+ * What a pathname through a descriptor begins with, seen from run->fds_fd: a dot,
+ * as many slashes as it takes (no leading zeros: the kernel knows no such names),
+ * the number.
+ */
+#define FD_PATH_ROOM 12
 
 /* An action that can be performed without looking at the plan again. */
 struct ready {
@@ -227,6 +236,11 @@ struct run {
 	bool has_started_edges;
 	uint64_t max_data_bytes;
 	int null_fd; /* the null device */
+	/*
+	 * The directory /proc/PID/fd of the run, which itself is out of reach of
+	 * plans; -1: none. Only ever looked into for the number of a slot.
+	 */
+	int fds_fd;
 	const uint8_t *filler; /* stands for bytes that were not kept */
 	uint64_t filler_bytes;
 	uint8_t *sink; /* for reads that are larger than a lane's buffer: nobody looks at it */

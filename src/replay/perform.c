@@ -257,6 +257,8 @@ static int open_outside(struct run *run, struct outside *o, struct err *err)
 	run->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (run->null_fd < 0)
 		return err_set(err, -errno, "cannot open /dev/null");
+	/* Without it, what goes through descriptors is not made. */
+	run->fds_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	o->latency_fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
 	if (o->latency_fd >= 0 && run->o->speed != RUN_AFAP)
 		(void)write(o->latency_fd, &no_latency, sizeof(no_latency)); /* a wish */
@@ -432,7 +434,7 @@ int run_perform_here(const char *const *plans, unsigned int nr_plans, const char
 		     const struct run_options *o, struct run_result *res, struct err *err)
 {
 	struct outside outside = { .latency_fd = -1, .output_dir = -1 };
-	struct run run = { .o = o, .res = res, .null_fd = -1 };
+	struct run run = { .o = o, .res = res, .null_fd = -1, .fds_fd = -1 };
 	uint32_t i;
 	int r;
 

@@ -119,6 +119,7 @@ tree='mkdir -p t/a/b; for i in 1 2 3 4 5; do echo $i >t/a/$i; head -c ${i}0000 /
 
 same pipeline 'i=0; while [ $i -lt 500 ]; do echo $((i * 7 % 90)); i=$((i + 1)); done | sort -n | uniq -c | tee all | tail -n 3 >last
       mkfifo p; cat all >p & wc -l <p >lines; wait; rm p'
+same tar "$tree; tar -cf x.tar t; mkdir y; tar -xf x.tar -C y; tar -czf x.tgz t; rm -r t; tar -xzf x.tgz" tar gzip
 same find-rm "$tree; cp -a t u; find t -type f -name '[1-3]' -exec rm {} +; find u -depth -delete; rm -r t/a/b" find
 same sqlite3 'for m in delete wal; do
 	      echo "create table t_$m (a integer primary key, b);" >q

@@ -86,6 +86,30 @@ run 0 replay --json --stall-timeout=5s variants.plan tree && json 'd["mismatches
 	and all(c["made"] == c["count"] for c in d["calls"].values())'
 ok $? 'variants of calls are made'
 
+# A pathname that begins with a zero leads through the slot after it.
+plan through 8 <<'END'
+0 plan_handle(path="/", dir=0)
+0 mkdir(path="/d", mode=0755) = 0
+0 chdir(path="/d") = 5
+0 openat(dirfd=AT_FDCWD, path="/d", flags=O_RDWR|O_TMPFILE, mode=0600) = 1
+0 write(fd=1, buf="hello", count=5) = 5
+0 linkat(olddirfd=1, oldpath="\x00\x01", newdirfd=AT_FDCWD, newpath="f", flags=AT_SYMLINK_FOLLOW) = 0
+0 openat(dirfd=AT_FDCWD, path="f", flags=O_PATH, mode=0) = 2
+0 chmod(path="\x00\x02", mode=0640) = 0
+0 truncate(path="\x00\x02", length=4) = 0
+0 mkdir(path="\x00\x00/e", mode=0755) = 0
+0 openat(dirfd=AT_FDCWD, path="\x00\x00/d/f", flags=O_RDONLY, mode=0) = 3
+0 read(fd=3, buf="hell", count=10) = 4
+0 stat(path="\x00\x02/x") = -1 ENOTDIR
+0 stat(path="\x00\x04") = -1 ENOENT
+0 mkdir(path="g", mode=0755) = 0
+END
+fresh
+run 0 replay --json through.plan tree && json 'd["mismatches"] == 0
+	and all(c["made"] == c["count"] for c in d["calls"].values())' &&
+	[ "$(cat tree/d/f)" = hell ] && [ "$(stat -c %a tree/d/f)" = 640 ] && [ -d tree/e ] && [ -d tree/d/g ]
+ok $? 'pathnames lead through descriptors'
+
 run 2 replay a.plan && says 'missing operand DIR'
 ok $? 'a directory is needed'
 run 2 replay a.trace tree && says 'neither empty nor made by a former init'
@@ -185,6 +209,13 @@ hostile() {
 0 flags=16 write(fd=6, buf="smuggled", count=8) = 8
 0 flags=16 close(fd=7) = 0
 0 flags=16 close_range(first=3, last=4294967295, flags=0) = 0
+0 flags=16 openat(dirfd=AT_FDCWD, path="\\x00\\x00$up$dir/canary/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
+0 flags=16 truncate(path="\\x00\\x00$up$dir/canary/f", length=0) = 0
+0 flags=16 truncate(path="\\x00\\x07/../cwd$dir/canary/f", length=0) = 0
+0 flags=16 truncate(path="\\x00\\x07/../root$dir/canary/f", length=0) = 0
+0 flags=16 openat(dirfd=AT_FDCWD, path="\\x00\\x00", flags=O_PATH|O_NOFOLLOW, mode=0) = 7
+0 flags=16 truncate(path="\\x00\\x07/../../../..$dir/canary/f", length=0) = 0
+0 flags=16 openat(dirfd=7, path="../..$dir/canary/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
 0 flags=16 execve(path="/abs/f", argv=["f"], envp=[]) = 0
 0 flags=16 madvise(length=1000000, advice=100) = 0
 0 flags=16 openat(dirfd=AT_FDCWD, path="$(printf '%040000d' 7)", flags=O_RDONLY, mode=0) = 1
