@@ -249,16 +249,6 @@ static void apply_remove(struct call *c)
 
 /* Renames. */
 
-/* Whether dir is i or below it. */
-static bool is_below(const struct inode *dir, const struct inode *i)
-{
-	for (; dir != i; dir = dir->parent) {
-		if (!dir->parent || dir->parent == dir)
-			return false;
-	}
-	return true;
-}
-
 static int ask_rename_paths(struct call *c, uint32_t flags)
 {
 	struct found *from = &c->at, *to = &c->at2;
@@ -278,6 +268,8 @@ static int ask_rename_paths(struct call *c, uint32_t flags)
 	if (from->last_err)
 		return from->last_err;
 	name_decide_moved(c, from);
+	if (from->entry && to->entry == from->entry)
+		to->inode = from->inode;
 	if (!from->inode)
 		return ENOENT;
 	if (to->last_err)
@@ -302,9 +294,9 @@ static int ask_rename_shape(struct call *c, uint32_t flags, bool is_dir)
 		return ENOTDIR;
 	if (from->dir == to->dir)
 		return 0;
-	if (is_dir && is_below(to->dir, from->inode))
+	if (is_dir && dir_is_below(to->dir, from->inode))
 		return EINVAL;
-	if (to->inode && to->inode->type == S_IFDIR && is_below(from->dir, to->inode))
+	if (to->inode && to->inode->type == S_IFDIR && dir_is_below(from->dir, to->inode))
 		return exchange ? EINVAL : ENOTEMPTY;
 	return 0;
 }
@@ -617,7 +609,7 @@ static bool mend_rename(struct call *c)
 			mend_absent(c, dir.entry);
 		return true;
 	}
-	if (i && c->at2.entry && c->at2.entry->target && !is_below(c->at.dir, i)) {
+	if (i && c->at.dir && c->at2.entry && c->at2.entry->target && !dir_is_below(c->at.dir, i)) {
 		mend_absent(c, c->at2.entry);
 		return true;
 	}

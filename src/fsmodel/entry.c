@@ -152,6 +152,15 @@ void entry_free_now(struct fsmodel *m, struct entry *e)
 
 /* Targets. */
 
+bool dir_is_below(const struct inode *dir, const struct inode *i)
+{
+	for (; dir != i; dir = dir->parent) {
+		if (!dir->parent || dir->parent == dir)
+			return false;
+	}
+	return true;
+}
+
 void entry_link(struct fsmodel *m, struct entry *e, struct inode *target)
 {
 	age_remove(m, e);
@@ -165,8 +174,13 @@ void entry_link(struct fsmodel *m, struct entry *e, struct inode *target)
 		target->names = e;
 		return;
 	}
-	if (target->own || target == m->names->root)
-		return; /* a second name of a directory: a bind mount */
+	/*
+	 * A second name of a directory is a bind mount: it stays where it is. So
+	 * does one that would come to be below itself; its subdirectories hold it.
+	 */
+	if (target->own || target == m->names->root ||
+	    (target->refs > 1 && dir_is_below(e->dir, target)))
+		return;
 	target->own = e;
 	if (target->parent != e->dir) {
 		inode_ref(e->dir);

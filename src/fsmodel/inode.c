@@ -239,19 +239,19 @@ void inode_set_type(struct fsmodel *m, struct inode *i, uint32_t type)
 	type &= S_IFMT;
 	if (i->type == type || !type)
 		return;
-	if (type == S_IFDIR && e) {
-		/* It has one name from now on. */
+	if (i->type == S_IFLNK && i->parent) {
+		inode_unref(m, i->parent);
+		i->parent = NULL;
+	}
+	if (type == S_IFDIR && e && !dir_is_below(e->dir, i)) {
+		/* One name is its own; others, which it should not have, are like bind mounts. */
 		i->own = e;
 		i->parent = e->dir;
 		inode_ref(e->dir);
-		while (e->next_name) {
-			struct entry *other = e->next_name;
-
-			e->next_name = other->next_name;
-			other->next_name = i->names;
-			entry_unlink(m, other);
+		while ((e = i->names)) {
+			i->names = e->next_name;
+			e->next_name = NULL;
 		}
-		i->names = NULL;
 	} else if (i->type == S_IFDIR) {
 		return; /* with all that may be below it */
 	}

@@ -712,6 +712,8 @@ static int begin(struct walk *w, int64_t dirfd)
 	if ((int32_t)dirfd == AT_FDCWD) {
 		use_handle(w, c->fs->cwd);
 		w->dir = c->fs->cwd->dir;
+		if (!w->dir->type && !c->quiet)
+			inode_set_type(c->m, w->dir, S_IFDIR);
 	} else {
 		d = c->quiet || w->force ? fd_peek(c, 0, dirfd) : fd_get(c, dirfd);
 		if (!d)

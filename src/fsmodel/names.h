@@ -98,6 +98,8 @@ uint64_t entry_hash(const struct inode *dir, const char *name, size_t len);
 struct entry *entry_new(struct fsmodel *m, struct inode *dir, const char *name, size_t len,
 			uint64_t hash);
 void entry_free_now(struct fsmodel *m, struct entry *e);
+/* Whether dir is i or below it. */
+bool dir_is_below(const struct inode *dir, const struct inode *i);
 /* State alone: no touches. */
 void entry_link(struct fsmodel *m, struct entry *e, struct inode *target);
 void entry_unlink(struct fsmodel *m, struct entry *e);

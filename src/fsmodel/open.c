@@ -125,7 +125,7 @@ static int ask_tmpfile(struct call *c, const struct wish *w)
 		return c->at.err;
 	if (may_access(c, c->at.inode, W_OK | X_OK))
 		return EACCES;
-	return c->at.inode->gone ? ENOENT : 0;
+	return c->at.inode->gone ? EPERM : 0; /* so ext4; it is the file system's to say */
 }
 
 /* O_CREAT on a device or socket of somebody else's in a directory such as /tmp. */

@@ -366,7 +366,7 @@ static void set_call(struct stand_in *s, unsigned int id, const struct event *li
 	s->ev = *like;
 	s->ev.row = row_by_id(id);
 	memset(s->ev.args, 0, sizeof(s->ev.args));
-	s->ev.outcome = res < 0 ? (struct outcome){ .ret = -1, .err = (int32_t)-res }
+	s->ev.outcome = res < 0 ? (struct outcome){ .ret = -1, .err = (int32_t) - (uint64_t)res }
 				: (struct outcome){ .ret = res };
 }
 

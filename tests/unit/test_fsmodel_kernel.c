@@ -44,6 +44,8 @@ struct rig {
 	int fds[NR_FDS]; /* -1: closed */
 	struct event ev;
 	unsigned int nr_args;
+	unsigned int nr_calls;
+	uint64_t seed;
 	unsigned int nr_ok[ROW_ID_MAX], nr_failed[ROW_ID_MAX]; /* by row */
 };
 
@@ -649,20 +651,6 @@ static bool restore(void)
 	return ok && SAME(ret);
 }
 
-static unsigned int nr_calls(void)
-{
-	const char *s = getenv("FSMODEL_CALLS");
-
-	return s ? (unsigned int)strtoul(s, NULL, 10) : NR_CALLS_DEFAULT;
-}
-
-static uint64_t seed(void)
-{
-	const char *s = getenv("FSMODEL_SEED");
-
-	return s ? strtoull(s, NULL, 10) : 1;
-}
-
 /* A run in which a call never works, or never fails, says little. */
 static unsigned int check_mix(unsigned int nr)
 {
@@ -671,8 +659,6 @@ static unsigned int check_mix(unsigned int nr)
 	for (id = 0; id < ROW_ID_MAX; id++) {
 		unsigned int ok = rig.nr_ok[id], failed = rig.nr_failed[id];
 
-		if (ok + failed && getenv("FSMODEL_MIX"))
-			print_message("%s: %u of %u\n", row_by_id(id)->name, ok, ok + failed);
 		if (nr >= NR_CALLS_DEFAULT && ok + failed > 200 && id != SC_close &&
 		    (ok < 5 || failed < 5)) {
 			print_message("%s: %u of %u succeeded\n", row_by_id(id)->name, ok,
@@ -688,9 +674,9 @@ static int run(uid_t uid)
 	struct fsmodel_options options = {
 		.tree_known = true, .execute = true, .uid = uid, .gid = uid
 	};
-	unsigned int n, nr_wrong = 0, nr = nr_calls();
+	unsigned int n, nr_wrong = 0, nr = rig.nr_calls;
 
-	rig.random = seed() * 0x9e3779b97f4a7c15u + uid + 1;
+	rig.random = rig.seed * 0x9e3779b97f4a7c15u + uid + 1;
 	arena_init(&rig.a);
 	rig.m = fsmodel_new(&options);
 	options.execute = false;
@@ -767,12 +753,15 @@ static void test_as_nobody(void **state)
 	run_as(NOBODY);
 }
 
-int main(void)
+/* usage: test_fsmodel_kernel [CALLS [SEED]] */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_as_root),
 		cmocka_unit_test(test_as_nobody),
 	};
 
+	rig.nr_calls = argc > 1 ? (unsigned int)strtoul(argv[1], NULL, 10) : NR_CALLS_DEFAULT;
+	rig.seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
