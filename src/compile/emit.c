@@ -7,6 +7,7 @@
 #include "compile/emit.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 
 #include "base/banned.h"
 #include "plan/refs.h"
@@ -260,7 +261,7 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 	translate_maps(view->facts, &a->outcome);
 	if (view->facts->new_handle && !a->outcome.err)
 		a->outcome.ret = view->facts->new_handle->slot;
-	memcpy(a->args, ev->args, sizeof(a->args));
+	memcpy(a->args, ev->args, ev->row->nr_args * sizeof(*a->args));
 	forget_numbers(ev, view->facts, a->args);
 	if (bytes > c->totals->plan.max_data_bytes)
 		c->totals->plan.max_data_bytes = bytes;
@@ -287,10 +288,11 @@ static int put_prologue(struct compiler *c, struct action *a, struct res *res, s
 
 static int ready_handle(struct compiler *c, struct res *res, struct err *err)
 {
-	struct action a = { .row = row_by_id(EV_plan_handle) };
+	struct action a;
 
 	if (!res || res->slot >= 0)
 		return 0;
+	a = (struct action){ .row = row_by_id(EV_plan_handle) };
 	a.args[0] = path_value(c, res);
 	a.args[1] = value_int(c->slots.nr);
 	return put_prologue(c, &a, res, err);
@@ -303,13 +305,16 @@ static bool is_openable(const struct fd_info *info)
 
 static int ready_descriptor(struct compiler *c, struct res *res, struct err *err)
 {
-	struct action a = { .row = row_by_id(EV_plan_open) };
+	struct action a;
 	struct fd_info info;
 
+	if (res->slot >= 0) /* as nearly all have one */
+		return 0;
 	fsmodel_fd_info(c->model, res, &info);
 	buf_clear(&c->path);
-	if (res->slot >= 0 || !is_openable(&info) || !fsmodel_path(c->model, res, &c->path))
+	if (!is_openable(&info) || !fsmodel_path(c->model, res, &c->path))
 		return 0;
+	a = (struct action){ .row = row_by_id(EV_plan_open) };
 	a.args[0] = path_value(c, res);
 	a.args[1] = value_uint(info.flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC));
 	a.args[2] = value_int((int64_t)info.offset);
@@ -407,32 +412,46 @@ static void count_action(struct compiler *c, const struct event *ev)
 	p->nr_actions++;
 }
 
+/* Arguments are as many as the row has, whatever stood there before: most have few. */
+static void begin_action(struct action *a, const struct event *ev)
+{
+	memset(a, 0, offsetof(struct action, args));
+	a->edges = NULL;
+	a->nr_edges = 0;
+	a->pid = ev->pid;
+	a->tid = ev->tid;
+	a->origin = ev->origin;
+	a->enter_ns = a->exit_ns = ev->enter_ns;
+}
+
 int steps_emit(struct compiler *c, const struct compiled *view, struct thread *t, struct err *err)
 {
 	const struct event *ev = view->ev;
+	struct action *a = &c->action;
 	int r = 0;
 
 	arena_reset(&c->arena);
 	take_edges(c, view->edges);
 	for (size_t i = 0; i < c->steps.len && !r; i++) {
 		const struct step *s = &c->steps.items[i];
-		struct action a = { .pid = ev->pid, .tid = ev->tid, .origin = ev->origin };
 
-		a.enter_ns = ev->enter_ns;
-		a.exit_ns = s->kind == STEP_CALL ? ev->exit_ns : ev->enter_ns;
-		a.seq = s->kind == STEP_CALL ? ev->seq : 0;
-		if (!i) {
-			a.edges = c->edges.items;
-			a.nr_edges = (uint32_t)c->edges.len;
-			a.compute_before_ns = t->think.before_ns;
-			a.compute_after_ns = t->think.after_ns;
-			a.wait_ns = t->think.wait_ns;
+		begin_action(a, ev);
+		if (s->kind == STEP_CALL) {
+			a->exit_ns = ev->exit_ns;
+			a->seq = ev->seq;
 		}
-		make_step(c, view, s, &a);
+		if (!i) {
+			a->edges = c->edges.items;
+			a->nr_edges = (uint32_t)c->edges.len;
+			a->compute_before_ns = t->think.before_ns;
+			a->compute_after_ns = t->think.after_ns;
+			a->wait_ns = t->think.wait_ns;
+		}
+		make_step(c, view, s, a);
 		count_action(c, ev);
 		c->lanes.list.items[view->self.lane].nr_actions++;
 		if (c->writer)
-			r = plan_writer_action(c->writer, view->self.lane, &a, err);
+			r = plan_writer_action(c->writer, view->self.lane, a, err);
 	}
 	follow_call(c, view);
 	give_back_slots(c, view->facts, &view->self);

@@ -52,6 +52,7 @@ struct compiler {
 	/* Of the present event. */
 	VEC(struct step) steps;
 	VEC(struct action_edge) edges;
+	struct action action;
 	struct arena arena;
 	struct buf path;
 };

@@ -91,6 +91,9 @@ void texts_load(struct texts *t, struct trace *trace, const struct row *row, str
 	if (t->nr_bytes > TEXTS_MAX_BYTES)
 		forget_all(t);
 	for (unsigned int i = 0; i < row->nr_args; i++) {
+		if (args[i].type != VALUE_DATA && args[i].type != VALUE_STRUCT &&
+		    args[i].type != VALUE_LIST)
+			continue; /* most are numbers */
 		if (args[i].type == VALUE_DATA && is_list_of_names(row))
 			load_value(t, trace, &args[i]);
 		else
