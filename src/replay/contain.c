@@ -114,21 +114,41 @@ static bool is_plain_entry(const char *name)
 	return plain;
 }
 
-static int mount_devices(struct err *err)
+/* A device that can be used, but not be given other owners, modes or times. */
+static int mount_device(const char *source, const char *name, struct err *err)
 {
 	struct statvfs st;
+
+	if (mount(source, name, NULL, MS_BIND, NULL) < 0 || statvfs(name, &st) < 0 ||
+	    mount(NULL, name, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | kept_flags(&st),
+		  NULL) < 0)
+		return err_set(err, -errno, "cannot provide %s", source);
+	return 0;
+}
+
+static int open_null(int *ret_fd, struct err *err)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open /dev/null");
+	*ret_fd = fd;
+	return 0;
+}
+
+static int mount_devices(struct err *err)
+{
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(devices); i++) {
 		const char *name = devices[i].name;
+		int r;
 
 		if (!is_plain_entry(name) || access(devices[i].source, F_OK) < 0)
 			continue;
-		if (mount(devices[i].source, name, NULL, MS_BIND, NULL) < 0 ||
-		    statvfs(name, &st) < 0 ||
-		    mount(NULL, name, NULL,
-			  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | kept_flags(&st), NULL) < 0)
-			return err_set(err, -errno, "cannot provide /%s", name);
+		r = mount_device(devices[i].source, name, err);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -145,10 +165,15 @@ static int change_root(struct err *err)
 	return 0;
 }
 
-int contain_enter(const char *dir, struct err *err)
+int contain_enter(const char *dir, int *ret_null_fd, struct err *err)
 {
 	int r = enter_namespaces(err);
 
+	/* Plans get descriptors of it: those must not reach the system's own. */
+	if (!r)
+		r = mount_device("/dev/null", "/dev/null", err);
+	if (!r)
+		r = open_null(ret_null_fd, err);
 	if (!r)
 		r = mount_root(dir, err);
 	if (!r)
@@ -160,8 +185,12 @@ int contain_enter(const char *dir, struct err *err)
 	return r;
 }
 
-int contain_chroot(const char *dir, struct err *err)
+int contain_chroot(const char *dir, int *ret_null_fd, struct err *err)
 {
+	int r = open_null(ret_null_fd, err);
+
+	if (r < 0)
+		return r;
 	if (chroot(dir) < 0 || chdir("/") < 0)
 		return err_set(err, -errno, "cannot make %s the root directory", dir);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1UL, 0UL, 0UL, 0UL) < 0)

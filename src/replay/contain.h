@@ -18,11 +18,11 @@
 /*
  * In a mount namespace of its own, and a user namespace too when the rights
  * want it: the process must have one thread. On failure it is in no state to go
- * on.
+ * on. *ret_null_fd becomes the null device, read-only like the others.
  */
-MUST_CHECK int contain_enter(const char *dir, struct err *err);
+MUST_CHECK int contain_enter(const char *dir, int *ret_null_fd, struct err *err);
 
-/* Only as root directory: for systems that refuse the above. */
-MUST_CHECK int contain_chroot(const char *dir, struct err *err);
+/* Only as root directory: for systems that refuse the above. The null device is the system's own. */
+MUST_CHECK int contain_chroot(const char *dir, int *ret_null_fd, struct err *err);
 
 #endif

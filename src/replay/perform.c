@@ -254,9 +254,6 @@ static int open_outside(struct run *run, struct outside *o, struct err *err)
 {
 	int32_t no_latency = 0;
 
-	run->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (run->null_fd < 0)
-		return err_set(err, -errno, "cannot open /dev/null");
 	/* Without it, what goes through descriptors is not made. */
 	run->fds_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	o->latency_fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
@@ -414,7 +411,8 @@ static int prepare(struct run *run, const char *const *plans, unsigned int nr_pl
 	if (!r)
 		r = set_limits(run, err);
 	if (!r)
-		r = run->o->no_contain ? contain_chroot(dir, err) : contain_enter(dir, err);
+		r = run->o->no_contain ? contain_chroot(dir, &run->null_fd, err)
+				       : contain_enter(dir, &run->null_fd, err);
 	if (r < 0)
 		return r;
 	make_slots(run);

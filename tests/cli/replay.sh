@@ -216,6 +216,10 @@ hostile() {
 0 flags=16 openat(dirfd=AT_FDCWD, path="\\x00\\x00", flags=O_PATH|O_NOFOLLOW, mode=0) = 7
 0 flags=16 truncate(path="\\x00\\x07/../../../..$dir/canary/f", length=0) = 0
 0 flags=16 openat(dirfd=7, path="../..$dir/canary/f", flags=O_WRONLY|O_TRUNC, mode=0) = 1
+0 pidfd_getfd(pidfd=-1, targetfd=3, flags=0) = 6
+0 flags=16 fchmod(fd=6, mode=0666) = 0
+0 flags=16 chmod(path="\\x00\\x06", mode=0666) = 0
+0 flags=16 utimensat(dirfd=6, flags=0) = 0
 0 flags=16 execve(path="/abs/f", argv=["f"], envp=[]) = 0
 0 flags=16 madvise(length=1000000, advice=100) = 0
 0 flags=16 openat(dirfd=AT_FDCWD, path="$(printf '%040000d' 7)", flags=O_RDONLY, mode=0) = 1
