@@ -68,6 +68,9 @@ int cache_prepare(struct creation *c, struct snapshot_result *counts, struct err
 
 	if (c->o->cache == SNAPSHOT_CACHE_KEEP)
 		return 0;
+	/* What is not written yet cannot be dropped. */
+	if (c->o->cache == SNAPSHOT_CACHE_DROP && syncfs(c->dir_fd))
+		return err_set(err, -errno, "cannot write all of %s to its storage", c->dir);
 	if (c->o->cache == SNAPSHOT_CACHE_DROP && drop_all())
 		return 0;
 	counts->cache_partly = c->o->cache == SNAPSHOT_CACHE_DROP;

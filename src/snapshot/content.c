@@ -204,12 +204,12 @@ int content_write(struct worker *w, const struct snapshot_entry *e, int fd, bool
 {
 	struct filling f = { .w = w, .e = e, .fd = fd, .fresh = fresh, .size = content_size(e) };
 	uint64_t piece;
-	struct stat st;
+	struct stat st = { 0 };
 	int r = 0;
 
 	f.holes = content_has_holes(e, w->c->sparse_over_bytes);
 	f.held_end = e->content ? e->content->kept_bytes : 0;
-	if (fstat(fd, &st))
+	if (!fresh && fstat(fd, &st))
 		return fail(&f, -errno, "stat");
 	if ((uint64_t)st.st_size != f.size && (!fresh || f.holes)) {
 		r = set_size(&f);

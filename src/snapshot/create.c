@@ -413,7 +413,7 @@ static int finish(struct creation *c, struct snapshot_state *state, struct snaps
 	if (r < 0)
 		return r;
 	/* What a run pays for shall be its own writes, not ours. */
-	if (syncfs(c->dir_fd))
+	if (counts->nr_made + counts->nr_repaired + counts->nr_removed && syncfs(c->dir_fd))
 		return err_set(err, -errno, "cannot write all of %s to its storage", c->dir);
 	r = snapshot_stamps_write(c->state_fd, state, c->stamps, err);
 	if (r < 0)
@@ -483,7 +483,6 @@ int snapshot_create(struct snapshot *s, const char *dir, const struct snapshot_o
 	c.dir_fd = c.state_fd = c.trash_fd = -1;
 	c.entries = snapshot_entries(s, &c.nr_entries);
 	c.uid = geteuid();
-	c.gid = getegid();
 	c.sparse_over_bytes = options->sparse_over_bytes ? options->sparse_over_bytes
 							 : SNAPSHOT_SPARSE_OVER_DEFAULT;
 	c.is_new = xcalloc(c.nr_entries, sizeof(*c.is_new));

@@ -226,7 +226,10 @@ static int repair_file(struct worker *w, struct meta_target *t, bool *ret_change
 	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, r;
 	struct stat st;
 
-	t->fd = openat(t->parent_fd, entry_name(e), flags);
+	/* Being compared is no access. */
+	t->fd = openat(t->parent_fd, entry_name(e), flags | O_NOATIME);
+	if (t->fd < 0 && errno == EPERM)
+		t->fd = openat(t->parent_fd, entry_name(e), flags);
 	if (t->fd < 0 && errno == EACCES) {
 		r = contain_chmod(t->parent_fd, entry_name(e), 0600);
 		if (r < 0)

@@ -30,7 +30,6 @@ struct creation {
 	int dir_fd, state_fd, trash_fd;
 	dev_t dev; /* of DIR */
 	uid_t uid;
-	gid_t gid;
 	uint64_t sparse_over_bytes;
 	bool exclusive;
 	bool *is_new; /* by entry: made by this run. Written by the worker of the entry. */
@@ -71,7 +70,6 @@ struct pool_work {
 MUST_CHECK int pool_run(const struct pool_work *work, struct err *err);
 /* The same one after another, in this order. */
 MUST_CHECK int pool_run_in_order(const struct pool_work *work, struct err *err);
-unsigned int pool_jobs(unsigned int asked);
 void worker_init(struct worker *w, struct creation *c);
 void worker_release(struct worker *w);
 /* -EINTR with words when the run shall end. */

@@ -106,15 +106,16 @@ static int apply_mode(struct worker *w, const struct meta_target *t, bool *chang
 {
 	bool privileged = w->c->o->privileged_metadata;
 	mode_t mode = meta_mode(t->e, privileged);
-	struct stat st;
-	int r;
+	struct stat st = t->st;
+	int r = 0;
 
 	if (t->type == S_IFLNK)
 		return 0;
 	if (!privileged && t->e->known & SNAPSHOT_HAS_MODE && t->e->mode & SET_ID_BITS)
 		w->counts.nr_setid++;
 	/* Another owner, an attribute: they change modes. */
-	r = contain_stat(t->parent_fd, entry_name(t->e), &st);
+	if (privileged || t->e->nr_xattrs || *changed)
+		r = contain_stat(t->parent_fd, entry_name(t->e), &st);
 	if (!r && (st.st_mode & 07777) == mode)
 		return 0;
 	if (!r && t->fd >= 0)
@@ -158,7 +159,7 @@ static int remove_others(struct worker *w, const struct meta_target *t, bool *ch
 	return 0;
 }
 
-static int apply_xattrs(struct worker *w, const struct meta_target *t, bool is_new, bool *changed)
+static int apply_xattrs(struct worker *w, const struct meta_target *t, bool is_bare, bool *changed)
 {
 	uint32_t i;
 	int r = 0;
@@ -167,7 +168,7 @@ static int apply_xattrs(struct worker *w, const struct meta_target *t, bool is_n
 		w->counts.nr_xattrs += t->e->nr_xattrs;
 		return 0;
 	}
-	if (!is_new)
+	if (!is_bare)
 		r = remove_others(w, t, changed);
 	for (i = 0; !r && i < t->e->nr_xattrs; i++) {
 		const struct snapshot_xattr *x = &t->e->xattrs[i];
@@ -177,7 +178,7 @@ static int apply_xattrs(struct worker *w, const struct meta_target *t, bool is_n
 			w->counts.nr_xattrs++;
 			continue;
 		}
-		n = is_new ? -1 : fgetxattr(t->fd, x->name, w->have, XATTR_VALUE_MAX_BYTES);
+		n = is_bare ? -1 : fgetxattr(t->fd, x->name, w->have, XATTR_VALUE_MAX_BYTES);
 		if (n == (ssize_t)x->value_len && !memcmp(w->have, x->value, (size_t)n))
 			continue;
 		if (!fsetxattr(t->fd, x->name, x->value, x->value_len, 0))
@@ -193,17 +194,20 @@ static int apply_xattrs(struct worker *w, const struct meta_target *t, bool is_n
 
 int meta_apply(struct worker *w, const struct meta_target *t, bool touched, bool *ret_changed)
 {
-	bool changed = touched;
-	int r = apply_xattrs(w, t, w->c->is_new[t->e - w->c->entries], &changed);
+	bool changed = false;
+	/* What is made in an old directory may inherit attributes from it. */
+	bool is_bare = w->c->is_new[t->e - w->c->entries] && w->c->is_new[t->e->parent];
+	int r = apply_xattrs(w, t, is_bare, &changed);
 
 	if (!r)
 		r = apply_owner(w, t, &changed);
 	if (!r)
 		r = apply_mode(w, t, &changed);
-	if (!r && (changed || meta_times_differ(t->e, &t->st))) {
-		changed = true;
+	changed |= touched || (t->e->known & SNAPSHOT_HAS_MTIME &&
+			       meta_time_ns(&t->st.st_mtim) != t->e->mtime_ns);
+	/* That it was read is undone too, but is not worth a word. */
+	if (!r && (changed || meta_times_differ(t->e, &t->st)))
 		r = meta_apply_times(w, t);
-	}
 	if (changed)
 		*ret_changed = true;
 	return r;

@@ -30,7 +30,7 @@ struct pool {
 	struct snapshot_result counts;
 };
 
-unsigned int pool_jobs(unsigned int asked)
+static unsigned int pool_jobs(unsigned int asked)
 {
 	cpu_set_t set;
 	int nr = 1;

@@ -214,8 +214,9 @@ int snapshot_state_read(int dir_fd, struct snapshot_state *ret, struct err *err)
 	return r < 0 ? err_set(err, r, "cannot read " SNAPSHOT_RESERVED "/state") : 1;
 }
 
-/* A file in a whole. ret_st: of the new file, while it was still empty. */
-static int replace(int state_fd, const char *name, const struct buf *text, struct err *err)
+/* A file in a whole; durable: also when the machine ends right now. */
+static int replace(int state_fd, const char *name, const struct buf *text, bool durable,
+		   struct err *err)
 {
 	AUTO_CLOSE int fd = -1;
 	char new_name[32];
@@ -227,7 +228,7 @@ static int replace(int state_fd, const char *name, const struct buf *text, struc
 	if (fd < 0)
 		return err_set(err, -errno, "cannot make " SNAPSHOT_RESERVED "/%s", new_name);
 	r = write_full(fd, text->data, text->len);
-	if (!r && fsync(fd))
+	if (!r && durable && fsync(fd))
 		r = -errno;
 	if (!r && renameat(state_fd, new_name, state_fd, name))
 		r = -errno;
@@ -253,7 +254,7 @@ int snapshot_state_write(int state_fd, const struct snapshot_state *st, struct e
 		put_escaped(&b, st->traces.items[i]);
 		buf_putc(&b, '\n');
 	}
-	r = replace(state_fd, "state", &b, err);
+	r = replace(state_fd, "state", &b, st->complete, err);
 	buf_release(&b);
 	return r;
 }
@@ -286,7 +287,7 @@ static int ask_time(int state_fd, uint64_t *ret_ns, struct err *err)
 {
 	const struct buf nothing = { 0 };
 	struct stat st;
-	int r = replace(state_fd, "inodes", &nothing, err);
+	int r = replace(state_fd, "inodes", &nothing, false, err);
 
 	if (r < 0)
 		return r;
@@ -314,7 +315,7 @@ int snapshot_stamps_write(int state_fd, struct snapshot_state *st, struct snapsh
 		put_le64(p + 8, stamps[i].ctime_ns);
 		b.len += STAMP_BYTES;
 	}
-	r = replace(state_fd, "inodes", &b, err);
+	r = replace(state_fd, "inodes", &b, true, err);
 	if (!r)
 		st->stamps = hash_bytes(b.data, b.len);
 	buf_release(&b);

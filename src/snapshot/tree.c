@@ -335,25 +335,24 @@ static void take_content(struct loader *l, const struct value *v, struct snapsho
 	struct data *d;
 	size_t nr;
 
-	if (v->type != VALUE_DATA || !v->data->kept_bytes || v->data->len_bytes > INT64_MAX) {
-		/* Of nothing, nothing is missing. */
-		if (v->type == VALUE_DATA && !v->data->len_bytes) {
-			d = arena_alloc(&l->s->arena, sizeof(*d));
-			*d = (struct data){ .bytes = (const uint8_t *)"" };
-			e->content = d;
-		}
+	if (v->type != VALUE_DATA)
 		return;
-	}
+	/* Only files have any. */
+	if (e->type == SNAPSHOT_UNKNOWN)
+		e->type = SNAPSHOT_FILE;
+	e->size_bytes = v->data->len_bytes > INT64_MAX ? INT64_MAX : v->data->len_bytes;
+	e->known |= SNAPSHOT_HAS_SIZE;
+	if ((!v->data->kept_bytes && v->data->len_bytes) || v->data->len_bytes > INT64_MAX)
+		return; /* nothing but its size is known */
 	d = arena_alloc(&l->s->arena, sizeof(*d));
 	*d = *v->data;
-	if (d->bytes) {
+	nr = (size_t)data_nr_pieces(d);
+	if (d->bytes || !nr) {
 		d->bytes = (uint8_t *)arena_memdup0(&l->s->arena, d->bytes, (size_t)d->kept_bytes);
 		d->refs = NULL;
 	} else if (d->refs) {
-		struct blob_ref *refs;
+		struct blob_ref *refs = arena_alloc(&l->s->arena, nr * sizeof(*refs));
 
-		nr = (size_t)data_nr_pieces(d);
-		refs = arena_alloc(&l->s->arena, nr * sizeof(*refs));
 		memcpy(refs, d->refs, nr * sizeof(*refs));
 		d->refs = refs;
 	} else {

@@ -65,7 +65,7 @@ static uint32_t event_text_stream(uint32_t tid)
 	return i;
 }
 
-static struct event event_from_text(const char *text)
+UNUSED static struct event event_from_text(const char *text)
 {
 	struct line line = event_text_line(text);
 
