@@ -660,6 +660,9 @@ static void shape_entry(struct shaper *sh, const struct snapshot_entry *e)
 		dir->type = SNAPSHOT_DIR;
 		dir->flags |= SNAPSHOT_IMPLIED;
 	}
+	/* What is below a directory that was not there was noted after the program had made it. */
+	if (!snapshot_exists(dir))
+		return;
 	if (dir->type != SNAPSHOT_DIR) {
 		leave_out(sh->s, e);
 		return;
