@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/strings.h"
 #include "cli/cli.h"
-#include "cli/open_trace.h"
+#include "cli/open_tree.h"
 #include "snapshot/create.h"
 #include "snapshot/state.h"
 
@@ -69,18 +69,18 @@ static void catch_signals(void)
 	(void)sigaction(SIGHUP, &sa, NULL);
 }
 
-/* The traces of the command. */
+/* The traces and plans of the command. */
 struct traces {
-	VEC(struct snapshot_source) items;
+	VEC(struct tree_file) items;
 };
 
 static int add_trace(struct traces *t, const char *path, struct err *err)
 {
-	struct snapshot_source source = { 0 };
-	int r = trace_open(path, 0, &source.records, err);
+	struct tree_file f;
+	int r = tree_file_open(path, &f, err);
 
 	if (!r)
-		VEC_PUSH(&t->items, source);
+		VEC_PUSH(&t->items, f);
 	return r;
 }
 
@@ -90,7 +90,8 @@ static bool has_trace(const struct traces *t, const char *path)
 	size_t i;
 
 	for (i = 0; i < t->items.len && !found; i++) {
-		AUTO_FREE char *absolute = realpath(trace_path(t->items.items[i].records), NULL);
+		AUTO_FREE char *absolute =
+			realpath(trace_path(t->items.items[i].source.records), NULL);
 
 		found = absolute && !strcmp(absolute, path);
 	}
@@ -121,18 +122,12 @@ static int add_former(struct traces *t, const char *dir, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/* Closes them all; what is missing at the end of one is told. */
 static int close_traces(const struct cli *cli, struct traces *t, int status)
 {
-	const struct err none = { "" };
 	size_t i;
 
-	for (i = 0; i < t->items.len; i++) {
-		if (status == CLI_DONE)
-			status = close_trace(cli, t->items.items[i].records, 0, &none);
-		else
-			trace_close(t->items.items[i].records);
-	}
+	for (i = 0; i < t->items.len; i++)
+		status = tree_file_close(cli, &t->items.items[i], status);
 	VEC_RELEASE(&t->items);
 	return status;
 }
@@ -278,12 +273,17 @@ static int create(const struct cli *cli, const struct init_options *o, const str
 		.cache = (enum snapshot_cache)o->cache,
 		.stop = &stopped,
 	};
+	AUTO_FREE struct snapshot_source *sources = xcalloc(traces->items.len, sizeof(*sources));
 	struct snapshot_result res;
 	struct snapshot *s;
 	struct err err = { "" };
-	size_t nr;
-	int r = snapshot_load(SNAPSHOT_INITIAL, traces->items.items, traces->items.len,
-			      (enum snapshot_on_conflict)o->on_conflict, &s, &err);
+	size_t i, nr;
+	int r;
+
+	for (i = 0; i < traces->items.len; i++)
+		sources[i] = traces->items.items[i].source;
+	r = snapshot_load(SNAPSHOT_INITIAL, sources, traces->items.len,
+			  (enum snapshot_on_conflict)o->on_conflict, &s, &err);
 
 	if (r < 0)
 		return cli_fail(cli, &err);

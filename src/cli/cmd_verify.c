@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "cli/cli.h"
-#include "cli/open_trace.h"
+#include "cli/open_tree.h"
 #include "snapshot/create.h"
 #include "snapshot/verify.h"
 
@@ -137,28 +137,26 @@ static int verify_run(const struct cli *cli, void *options, int nr_operands, cha
 		.stop = &stopped,
 	};
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
-	struct snapshot_source source = { 0 };
+	struct tree_file file;
 	struct snapshot_verdict v;
 	struct err err = { "" };
 	int r, status;
 
 	(void)nr_operands;
-	if (open_trace(cli, operands[0], &source.records) != CLI_DONE)
-		return CLI_FAILED;
+	if (tree_file_open(operands[0], &file, &err) < 0)
+		return cli_fail(cli, &err);
 	(void)sigemptyset(&sa.sa_mask);
 	(void)sigaction(SIGINT, &sa, NULL); /* with these words it cannot fail */
 	so.progress = cli_progress_begin(cli, "verify", "paths", o->quiet);
-	r = snapshot_verify(&source, operands[1], &so, &v, &err);
+	r = snapshot_verify(&file.source, operands[1], &so, &v, &err);
 	progress_end(so.progress);
-	status = close_trace(cli, source.records, r, &err);
+	status = r < 0 ? cli_fail(cli, &err) : v.nr_differences ? CLI_DIFFERS : CLI_DONE;
 	if (r >= 0 && o->json)
 		print_json(cli, operands[0], operands[1], &v);
 	else if (r >= 0)
 		print_text(cli, operands[1], &v);
-	if (status == CLI_DONE && v.nr_differences)
-		status = CLI_DIFFERS;
 	snapshot_verdict_release(&v);
-	return status;
+	return tree_file_close(cli, &file, status);
 }
 
 const struct command command_verify = {
