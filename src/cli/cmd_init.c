@@ -329,7 +329,7 @@ static int init_run(const struct cli *cli, void *options, int nr_operands, char 
 const struct command command_init = {
 	.name = "init",
 	.summary = "make the tree that a trace started from, or repair it",
-	.operands = "TRACE... DIR",
+	.operands = "TRACE|PLAN... DIR",
 	.options = init_specs,
 	.nr_options = ARRAY_LEN(init_specs),
 	.options_size = sizeof(struct init_options),

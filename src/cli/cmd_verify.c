@@ -162,7 +162,7 @@ static int verify_run(const struct cli *cli, void *options, int nr_operands, cha
 const struct command command_verify = {
 	.name = "verify",
 	.summary = "compare a directory with the tree that a trace ended with",
-	.operands = "TRACE DIR",
+	.operands = "TRACE|PLAN DIR",
 	.options = verify_specs,
 	.nr_options = ARRAY_LEN(verify_specs),
 	.options_size = sizeof(struct verify_options),
