@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # reprise init
+. "$TOP/tests/cli/memory.sh"
 . "$TOP/tests/cli/tap.sh"
 umask 022
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # reprise verify
+. "$TOP/tests/cli/memory.sh"
 . "$TOP/tests/cli/tap.sh"
 umask 022
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Trees that want to get out of their directory, or to take more than there is: init refuses them,
 # or makes something harmless of them. As root, and as somebody else.
+. "$TOP/tests/cli/memory.sh"
 . "$TOP/tests/cli/tap.sh"
 umask 022
 

@@ -15,6 +15,7 @@ if ! strace -o /dev/null -e inject=getpid:error=EIO true 2>/dev/null; then
 	echo "1..0 # SKIP ptrace is not allowed"
 	exit 0
 fi
+. "$TOP/tests/cli/memory.sh"
 . "$TOP/tests/cli/tap.sh"
 umask 022
 
