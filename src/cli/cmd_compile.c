@@ -5,6 +5,7 @@
 
 #include "base/banned.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "cli/open_trace.h"
 #include "cli/order_options.h"
 
@@ -92,12 +93,15 @@ static char *default_output(const char *trace)
 {
 	size_t len = strlen(trace), end = strlen(".trace");
 	struct buf name = { 0 };
+	char *output;
 
 	if (len > end && !strcmp(trace + len - end, ".trace"))
 		len -= end;
 	buf_put(&name, trace, len);
 	buf_puts(&name, ".plan");
-	return strdup(buf_str(&name));
+	output = xstrdup(buf_str(&name));
+	buf_release(&name);
+	return output;
 }
 
 static int write_plan(const struct cli *cli, const struct compile_cmd_options *o, struct trace *t,
@@ -140,7 +144,7 @@ static int write_plan(const struct cli *cli, const struct compile_cmd_options *o
 static int compile_run(const struct cli *cli, void *options, int nr_operands, char **operands)
 {
 	const struct compile_cmd_options *o = options;
-	char *output = o->output ? strdup(o->output) : default_output(operands[0]);
+	char *output = o->output ? xstrdup(o->output) : default_output(operands[0]);
 	struct err err = { "" };
 	struct trace *t;
 	int r;

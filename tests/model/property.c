@@ -80,7 +80,8 @@ static void watch(struct compile_observer *o, const struct compiled *c)
 	}
 	s->nr_edges = c->edges->list.len;
 	s->edges = calloc(s->nr_edges + 1, sizeof(*s->edges));
-	memcpy(s->edges, c->edges->list.items, s->nr_edges * sizeof(*s->edges));
+	if (s->nr_edges)
+		memcpy(s->edges, c->edges->list.items, s->nr_edges * sizeof(*s->edges));
 	for (size_t i = 0; i < s->nr_edges; i++) {
 		if (s->edges[i].from.nr >= w->done[s->edges[i].from.lane])
 			w->forward = true;
@@ -319,7 +320,8 @@ static void load_lane(struct performance *p, uint32_t lane)
 			arena_alloc(&p->arena, (a->nr_edges + 1) * sizeof(*edges));
 
 		*copy = *a;
-		memcpy(edges, a->edges, a->nr_edges * sizeof(*edges));
+		if (a->nr_edges)
+			memcpy(edges, a->edges, a->nr_edges * sizeof(*edges));
 		copy->edges = edges;
 		for (unsigned int i = 0; i < a->row->nr_args; i++)
 			copy->args[i] = value_copy(&p->arena, &a->args[i]);
