@@ -297,14 +297,35 @@ static int ask_time(int state_fd, uint64_t *ret_ns, struct err *err)
 	return 0;
 }
 
+/*
+ * A time at which nothing of ours changes any more, so that every stamp can be
+ * trusted: one tick of the kernel's clock later where the last change was just
+ * now. On file systems with coarser times the youngest stamps stay too young.
+ */
+static int ask_later_time(int state_fd, uint64_t youngest_ns, uint64_t *ret_ns, struct err *err)
+{
+	const struct timespec tick = clock_timespec_from_ns(10 * NS_PER_MS);
+	int r = ask_time(state_fd, ret_ns, err);
+
+	if (r < 0 || *ret_ns > youngest_ns)
+		return r;
+	nanosleep(&tick, NULL);
+	return ask_time(state_fd, ret_ns, err);
+}
+
 int snapshot_stamps_write(int state_fd, struct snapshot_state *st, struct snapshot_stamp *stamps,
 			  struct err *err)
 {
 	struct buf b = { 0 };
-	uint64_t i, now_ns = 0;
+	uint64_t i, now_ns = 0, youngest_ns = 0;
 	uint8_t *p;
-	int r = ask_time(state_fd, &now_ns, err);
+	int r;
 
+	for (i = 0; i < st->nr_entries; i++) {
+		if (stamps[i].ctime_ns > youngest_ns)
+			youngest_ns = stamps[i].ctime_ns;
+	}
+	r = ask_later_time(state_fd, youngest_ns, &now_ns, err);
 	if (r < 0)
 		return r;
 	for (i = 0; i < st->nr_entries; i++) {
