@@ -13,7 +13,7 @@
 
 struct import_options {
 	unsigned int format; /* 0: auto, else the importer before it */
-	const char *output;
+	const char *output, *init;
 	bool force;
 	bool strict;
 	bool json;
@@ -85,6 +85,7 @@ static int import_to(const struct cli *cli, const struct import_options *o,
 	int r;
 
 	rq->format = o->format ? formats[o->format] : NULL;
+	rq->init = o->init;
 	rq->replace = o->force;
 	rq->strict = o->strict;
 	rq->progress = cli_progress_begin(cli, "import", NULL, o->quiet);
@@ -128,6 +129,8 @@ static const struct option_spec import_specs[] = {
 		   "the format of the inputs"),
 	OPT_STRING('o', "output", "FILE", struct import_options, output, "the trace to write",
 		   .default_text = "INPUT.trace"),
+	OPT_STRING(0, "init", "LISTING", struct import_options, init,
+		   "a listing of the files that were there before, for formats that have none"),
 	OPT_FLAG('f', "force", struct import_options, force, "replace an existing trace"),
 	OPT_FLAG(0, "strict", struct import_options, strict,
 		 "stop at the first line that is not understood, and write nothing"),

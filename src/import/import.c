@@ -2,7 +2,6 @@
 #include "import/import.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,50 +52,6 @@ const struct importer *importer_probe(const uint8_t *first, size_t len)
 	return best;
 }
 
-/* Files. */
-
-struct file_source {
-	struct import_source source;
-	int fd;
-	bool owned; /* standard input is not */
-};
-
-static ssize_t file_read(struct import_source *s, void *p, size_t len, struct err *err)
-{
-	struct file_source *f = (struct file_source *)s;
-	ssize_t n;
-
-	do {
-		n = read(f->fd, p, len);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? err_set(err, -errno, "cannot read") : n;
-}
-
-static void file_close(struct import_source *s)
-{
-	struct file_source *f = (struct file_source *)s;
-
-	if (f->owned)
-		(void)close(f->fd); /* only read from */
-	free(f);
-}
-
-int import_source_open(const char *path, struct import_source **ret, struct err *err)
-{
-	bool owned = strcmp(path, "-") != 0;
-	int fd = owned ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-	struct file_source *f;
-
-	if (fd < 0)
-		return err_set(err, -errno, "cannot open");
-	f = xcalloc(1, sizeof(*f));
-	f->source = (struct import_source){ .read = file_read, .close = file_close };
-	f->fd = fd;
-	f->owned = owned;
-	*ret = &f->source;
-	return 0;
-}
-
 /* Inputs. */
 
 int import_input_open(struct import_input *in, struct err *err)
@@ -107,7 +62,7 @@ int import_input_open(struct import_input *in, struct err *err)
 		return 0; /* by the probe */
 	in->ended = false;
 	in->line_no = 0;
-	r = import_source_open(in->name, &in->source, err);
+	r = import_source_open(in->name, in->progress, &in->source, err);
 	if (r < 0)
 		return err_wrap(err, r, "%s", in->name);
 	(void)buf_reserve(&in->ahead, READ_BYTES); /* so that there are bytes to point to */
@@ -139,7 +94,6 @@ static int read_more(struct import_input *in, struct err *err)
 		return err_wrap(err, (int)n, "%s", in->name);
 	in->ended = n == 0;
 	in->ahead.len += (size_t)n;
-	progress_add(in->progress, (uint64_t)n);
 	return 0;
 }
 
@@ -155,6 +109,11 @@ int import_input_peek(struct import_input *in, size_t want, const uint8_t **ret,
 	*ret = in->ahead.data + in->pos;
 	*ret_len = in->ahead.len - in->pos;
 	return 0;
+}
+
+void import_input_skip(struct import_input *in, size_t len)
+{
+	in->pos += len;
 }
 
 int import_input_line(struct import_input *in, const char **ret, size_t *ret_len, struct err *err)
@@ -282,6 +241,9 @@ static int replace_trace(const struct importer *importer, const char *path, stru
 static int run_importer(const struct importer *importer, const struct import_request *rq,
 			struct import *im, struct err *err)
 {
+	if (im->init && !importer->reads_init)
+		return err_set(err, -EINVAL, "the format %s takes no listing of the initial tree",
+			       importer->name);
 	if (rq->replace && is_plain_file(rq->output))
 		return replace_trace(importer, rq->output, im, err);
 	return write_trace(importer, rq->output, rq->replace, im, err);
@@ -308,6 +270,7 @@ int import_files(const struct import_request *rq, struct import_counts *ret, str
 			     .strict = rq->strict,
 			     .complain = rq->complain,
 			     .complain_ctx = rq->complain_ctx };
+	struct import_input init = { .name = rq->init };
 	const struct importer *importer = NULL;
 	size_t i;
 	int r;
@@ -319,6 +282,7 @@ int import_files(const struct import_request *rq, struct import_counts *ret, str
 		im.inputs[i].name = rq->paths[i];
 		im.inputs[i].progress = rq->progress;
 	}
+	im.init = rq->init ? &init : NULL;
 	set_total(rq);
 	r = choose_importer(rq, &im, &importer, err);
 	if (!r)
@@ -327,6 +291,7 @@ int import_files(const struct import_request *rq, struct import_counts *ret, str
 		r = run_importer(importer, rq, &im, err);
 	for (i = 0; i < rq->nr_paths; i++)
 		import_input_close(&im.inputs[i]);
+	import_input_close(&init);
 	free(im.inputs);
 	if (!r)
 		*ret = im.counts;

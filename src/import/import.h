@@ -2,12 +2,13 @@
 /*
  * Turning files of other formats into a trace.
  *
- *   source: bytes of a file  -->  input: peek, lines  -->  importer  -->  feed
+ *   source: bytes, unpacked  -->  input: peek, lines  -->  importer  -->  sink
  *
  * An importer is a `const struct importer importer_<name>` at the foot of its
  * file and one line in importers.def (doc/howto-add-importer.md). It gets
- * inputs, gives events, and counts what it did not understand; it neither
- * prints nor exits. All of this belongs to one thread.
+ * inputs, gives events (by import/sink.h, or to the feed itself), and counts
+ * what it did not understand; it neither prints nor exits. All of this belongs
+ * to one thread.
  */
 #ifndef IMPORT_IMPORT_H
 #define IMPORT_IMPORT_H
@@ -15,31 +16,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/attrs.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/progress.h"
+#include "import/source.h"
 #include "trace/writer.h"
 
 /* A longer line is an error: what a reader may have to hold in memory. */
 #define IMPORT_LINE_MAX_BYTES ((size_t)64 << 20)
 /* How much of an input a probe gets to see, if the input has that much. */
 #define IMPORT_PROBE_BYTES ((size_t)64 << 10)
-
-/*
- * Where bytes come from. A source may stand on another one (a decompressor on a
- * file) and then owns it.
- */
-struct import_source {
-	/* The number of bytes, 0 at the end, or -errno. */
-	ssize_t (*read)(struct import_source *s, void *p, size_t len, struct err *err);
-	void (*close)(struct import_source *s);
-};
-
-/* The bytes of a file, or of standard input when the path is "-". */
-MUST_CHECK int import_source_open(const char *path, struct import_source **ret, struct err *err);
 
 /* One file to import. */
 struct import_input {
@@ -49,7 +37,7 @@ struct import_input {
 	size_t pos;
 	bool ended; /* the source has no more */
 	uint64_t line_no; /* of the line handed out last, from 1 */
-	struct progress *progress; /* counts bytes; may be NULL */
+	struct progress *progress; /* counts bytes as they are in the file; may be NULL */
 };
 
 MUST_CHECK int import_input_open(struct import_input *in, struct err *err);
@@ -63,6 +51,8 @@ MUST_CHECK int import_input_peek(struct import_input *in, size_t want, const uin
  */
 MUST_CHECK int import_input_line(struct import_input *in, const char **ret, size_t *ret_len,
 				 struct err *err);
+/* Takes bytes that a peek has shown. */
+void import_input_skip(struct import_input *in, size_t len);
 
 struct import_counts {
 	uint64_t nr_lines; /* or records, of a format that has no lines */
@@ -81,6 +71,7 @@ struct import_complaint {
 struct import {
 	struct import_input *inputs; /* opened and closed by the importer, one or all at a time */
 	size_t nr_inputs;
+	struct import_input *init; /* a listing of the initial tree; NULL: none was given */
 	struct trace_feed *feed;
 	struct import_counts counts; /* the importer counts */
 	bool strict;
@@ -101,6 +92,7 @@ struct importer {
 	const char *summary; /* one line, for help */
 	/* How sure it is, 0 to 100, that a file which begins like this is of its format. Pure. */
 	int (*probe)(const uint8_t *first, size_t len);
+	bool reads_init; /* a listing of the initial tree may be given beside the inputs */
 	/* Reads all inputs and feeds the events. 0 or -errno. */
 	int (*run)(struct import *im, struct err *err);
 };
@@ -117,6 +109,7 @@ struct import_request {
 	const char *format; /* NULL: to be found out from the first input */
 	const char *const *paths; /* "-": standard input */
 	size_t nr_paths;
+	const char *init; /* a listing of the initial tree, or NULL */
 	const char *output;
 	bool replace; /* an existing output is replaced; else it is an error (-EEXIST) */
 	bool strict; /* stop at the first thing that is not understood */

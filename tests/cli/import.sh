@@ -37,4 +37,34 @@ echo 'hello' >e.txt
 run 2 import e.txt && grep -q 'no known format' err
 ok $? 'an unknown format is said to be unknown'
 
+
+cp a.txt p.txt
+gzip -k p.txt && zstd -q p.txt && xz -k p.txt
+for pack in gz zst xz; do
+	run 0 import -o "p.$pack.trace" "p.txt.$pack" && run 0 diff a.txt.trace "p.$pack.trace"
+	ok $? "packed: $pack"
+	"$REPRISE" import -f -o "p.$pack.trace" - <"p.txt.$pack" >out 2>err && run 0 diff a.txt.trace "p.$pack.trace"
+	ok $? "packed, from standard input: $pack"
+	(head -n 6 a.txt >p1 && tail -n +7 a.txt >p2 && for p in p1 p2; do case $pack in
+	gz) gzip -c $p ;;
+	zst) zstd -qc $p ;;
+	xz) xz -c $p ;;
+	esac; done; head -c 8 /dev/zero) >two
+	run 0 import -f -o two.trace two && run 0 diff a.txt.trace two.trace
+	ok $? "two packed streams in one file, and zeros: $pack"
+	head -c -5 "p.txt.$pack" >cut
+	run 2 import -o cut.trace cut && says 'ends too early' && [ ! -e cut.trace ]
+	ok $? "packed and cut: $pack"
+	(head -c 30 "p.txt.$pack"; echo 'these bytes are not what was packed') >bad
+	run 2 import -o bad.trace bad && grep -q 'bad: the .* data' err && [ ! -e bad.trace ]
+	ok $? "packed and damaged: $pack"
+done
+# More than the buffers hold, and packed to almost nothing.
+(echo '# reprise exact 1'; yes 'marker(text="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")' | head -n 60000) | xz -1 >big.xz
+run 0 import -o big.trace big.xz && grep -q ' 60001 lines, 60000 events' out
+ok $? 'a large input that packs well'
+
+run 2 import --format=exact --init=a.txt -f -o i.trace a.txt && says 'takes no listing'
+ok $? 'a listing for a format that has no use for one'
+
 echo "1..$nr"
