@@ -433,8 +433,25 @@ static bool answer_fits(struct call *c, const struct row_info *info, struct outc
 	return c->any_ret || foretold.ret == ev->outcome.ret;
 }
 
+/*
+ * The error that a call probably had which a trace only says to have failed.
+ * Whatever is foretold fits it; it decides what is inferred of unknown names.
+ */
+static int likely_error(const struct row *row)
+{
+	unsigned int n;
+
+	if (row->id == SC_mkdir || row->id == SC_symlink)
+		return EEXIST;
+	for (n = 0; n < row->nr_args && row_class(row) != C_XATTR; n++)
+		if (row->args[n].kind == KIND_PATH)
+			return ENOENT;
+	return EIO; /* says nothing of names and descriptors */
+}
+
 /* NULL: the event does not fit, and only what fits was wanted. */
-static const struct facts *step(struct fsmodel *m, struct event *ev, bool only_if_fits)
+static const struct facts *step_told(struct fsmodel *m, struct event *ev, bool only_if_fits,
+				     bool any_error)
 {
 	struct facts *f = &m->facts;
 	const struct row_info *info;
@@ -463,12 +480,25 @@ static const struct facts *step(struct fsmodel *m, struct event *ev, bool only_i
 		return f;
 	}
 	foretold = info->calls->ask(&c);
+	c.unsure |= any_error;
 	if (m->options.execute)
 		execute(&c, info, foretold);
 	else if (only_if_fits && !answer_fits(&c, info, foretold))
 		return NULL;
 	else
 		observe(&c, info, foretold);
+	return f;
+}
+
+static const struct facts *step(struct fsmodel *m, struct event *ev, bool only_if_fits)
+{
+	const struct facts *f;
+
+	if (ev->outcome.err != ERRNO_UNKNOWN || m->options.execute)
+		return step_told(m, ev, only_if_fits, false);
+	ev->outcome.err = likely_error(ev->row);
+	f = step_told(m, ev, only_if_fits, true);
+	ev->outcome.err = ERRNO_UNKNOWN;
 	return f;
 }
 
@@ -488,7 +518,8 @@ bool fsmodel_fits(struct fsmodel *m, struct event *ev)
 	struct thread *t = ids_get(&m->tables->threads, ev->tid);
 	struct call c;
 
-	if (!info || !t || t->ended || ev->row->sort == ROW_EVENT)
+	if (!info || !t || t->ended || ev->row->sort == ROW_EVENT ||
+	    ev->outcome.err == ERRNO_UNKNOWN)
 		return true;
 	clear_facts(&m->tables->quiet);
 	begin_call(&c, m, ev, true);

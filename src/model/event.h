@@ -37,6 +37,13 @@ enum start_how {
 	START_LAUNCH = 2,
 };
 
+/*
+ * An outcome's error that an imported trace does not tell, only that there was
+ * one. The last number that an error can have, which none has; on disk, named
+ * EUNKNOWN.
+ */
+#define ERRNO_UNKNOWN 4095
+
 struct event {
 	const struct row *row; /* of the table, or made from the trace's own schema */
 	uint16_t flags; /* enum event_flag */

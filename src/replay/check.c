@@ -105,7 +105,7 @@ void check_outcome(struct lane *l, const struct ready *a, const struct outcome *
 		mismatch(l, a, got, nr, RUN_MISMATCH_FAILED, note);
 	else if (!got->err && want->err)
 		mismatch(l, a, got, nr, RUN_MISMATCH_SUCCEEDED, note);
-	else if (got->err != want->err)
+	else if (got->err != want->err && want->err != ERRNO_UNKNOWN)
 		mismatch(l, a, got, nr, RUN_MISMATCH_OTHER_ERROR, note);
 	else if (!got->err && value_matters(row)) {
 		bool bytes = row->result <= RESULT_BYTES_COPIED;
