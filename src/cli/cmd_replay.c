@@ -22,6 +22,7 @@ struct options {
 	enum run_on_mismatch on_mismatch;
 	enum run_mmap mmap;
 	enum run_reads reads;
+	enum run_mac_fsync mac_fsync;
 	const char *scale, *scale_compute, *engine, *output;
 	bool force, json, quiet, no_copy_reads, pin, no_contain, privileged_metadata, no_check;
 	struct order_choice order;
@@ -34,6 +35,7 @@ static const char *const speed_words[] = { "natural", "afap", "timed", NULL };
 static const char *const verify_words[] = { "data", "outcome", "off", NULL };
 static const char *const mismatch_words[] = { "count", "warn", "stop", NULL };
 static const char *const mmap_words[] = { "touch", "populate", "skip", NULL };
+static const char *const mac_fsync_words[] = { "durable", "device", NULL };
 static const char *const reads_words[] = { "all", "none", NULL };
 
 static const char *const cache_words[] = { "keep", "drop", "warm", NULL };
@@ -49,6 +51,9 @@ static const struct option_spec specs[] = {
 		   "multiply computing times by F", .default_text = "1"),
 	OPT_CHOICE(0, "reads", "WHICH", struct options, reads, reads_words,
 		   "which reads are made; the others count as done"),
+	OPT_CHOICE(0, "mac-fsync", "HOW", struct options, mac_fsync, mac_fsync_words,
+		   "what fsync of a trace of macOS does: make data durable, or only hand it to the "
+		   "device, as there"),
 	OPT_CHOICE(0, "mmap", "HOW", struct options, mmap, mmap_words,
 		   "map files as the program did, with all pages at once, or not at all"),
 	OPT_U64(0, "loops", "N", struct options, loops, "perform it N times", .default_text = "1"),
@@ -269,6 +274,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.on_mismatch = o->on_mismatch,
 		.mmap = o->mmap,
 		.reads = o->reads,
+		.mac_fsync = o->mac_fsync,
 		.no_copy_reads = o->no_copy_reads,
 		.pin = o->pin,
 		.no_contain = o->no_contain,

@@ -635,6 +635,7 @@ const struct call_row model_symlinkat = { ask_symlink, apply_symlink, mend_make 
 const struct call_row model_link = { ask_link, apply_link, mend_link };
 const struct call_row model_linkat = { ask_link, apply_link, mend_link };
 const struct call_row model_unlink = { ask_unlink, apply_remove, mend_remove };
+const struct call_row model_delete = { ask_unlink, apply_remove, mend_remove };
 const struct call_row model_rmdir = { ask_rmdir, apply_remove, mend_remove };
 const struct call_row model_unlinkat = { ask_unlinkat, apply_remove, mend_remove };
 const struct call_row model_rename = { ask_rename, apply_rename, mend_rename };

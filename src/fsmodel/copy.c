@@ -371,3 +371,4 @@ const struct call_row model_getdents = { ask_getdents, apply_getdents, NULL };
 const struct call_row model_getdents64 = { ask_getdents, apply_getdents, NULL };
 const struct call_row model_getdirentries64 = { ask_getdents, NULL, NULL };
 const struct call_row model_getdirentriesattr = { ask_getdents, NULL, NULL };
+const struct call_row model_getattrlistbulk = { ask_getdents, NULL, NULL };

@@ -433,9 +433,10 @@ static void build_mac_times(struct builder *b)
 static void build_mac_listing(struct builder *b)
 {
 	uint64_t room;
-	uint64_t want =
-		b->act->row->id == SC_getdirentries64 ? build_uint(&b->act->args[1]) : 32768;
+	uint64_t want = b->act->row->id == SC_getdirentries64 ? build_uint(&b->act->args[1]) : 0;
 
+	if (!want)
+		want = 32768; /* not told */
 	if (want > b->l->memory.out_bytes)
 		want = b->l->memory.out_bytes;
 	b->a->regs[1] = (uint64_t)(uintptr_t)build_out(b, want, &room);
@@ -488,6 +489,7 @@ void build_more(struct builder *b)
 		break;
 	case SC_getdirentries64:
 	case SC_getdirentriesattr:
+	case SC_getattrlistbulk:
 		build_mac_listing(b);
 		break;
 	default:

@@ -62,6 +62,9 @@ struct slot *call_slot(struct lane *l, const struct ready *a, unsigned int reg);
 /* Closes what the slot has; EBADF when that is nothing. */
 void call_drop(struct slot *s, struct outcome *out);
 
+/* Swaps two names by a third one, where the file system cannot do it at once. As rename(2). */
+int call_exchange_by_link(const char *one, const char *two);
+
 /* What io_uring_enter submits: calls that do the same, one after another. */
 struct request {
 	int32_t nr; /* of the call; -1: none */

@@ -31,6 +31,7 @@ enum run_speed { RUN_NATURAL, RUN_AFAP, RUN_TIMED };
 enum run_verify { RUN_VERIFY_DATA, RUN_VERIFY_OUTCOME, RUN_VERIFY_OFF };
 enum run_on_mismatch { RUN_MISMATCH_COUNT, RUN_MISMATCH_WARN, RUN_MISMATCH_STOP };
 enum run_mmap { RUN_MMAP_TOUCH, RUN_MMAP_POPULATE, RUN_MMAP_SKIP };
+enum run_mac_fsync { RUN_MAC_FSYNC_DURABLE, RUN_MAC_FSYNC_DEVICE };
 enum run_reads { RUN_READS_ALL, RUN_READS_NONE };
 
 struct run_options {
@@ -41,6 +42,7 @@ struct run_options {
 	enum run_on_mismatch on_mismatch;
 	enum run_mmap mmap;
 	enum run_reads reads;
+	enum run_mac_fsync mac_fsync; /* what an fsync of macOS becomes */
 	bool no_copy_reads; /* reads of 32 KiB and more whose data is not verified are sent to the null device */
 	bool pin; /* each lane to a core, in turn */
 	bool no_contain;
