@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An iBench trace, or, when the first byte is 'L', behind that byte a listing of
+ * the initial tree. Lines that are not understood are counted, and whatever was
+ * understood makes a trace that reads.
+ */
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "import/import.h"
+#include "scratch.h"
+#include "trace/reader.h"
+
+static void read_back(const char *path, uint64_t nr_wanted)
+{
+	const struct trace_query q = { 0 };
+	struct trace_iter *it;
+	struct event *ev;
+	struct trace *t;
+	uint64_t nr = 0;
+
+	if (trace_open(path, 0, &t, NULL) < 0 || trace_iter_open(t, &q, &it, NULL) < 0)
+		abort();
+	while (trace_iter_next(it, &ev, NULL) == 1)
+		nr++;
+	if (nr != nr_wanted)
+		abort();
+	trace_iter_close(it);
+	trace_close(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	bool listing = size && data[0] == 'L';
+	const char *input = scratch_path("input");
+	struct import_request rq = { .format = listing ? "listing" : "ibench",
+				     .paths = &input,
+				     .nr_paths = 1,
+				     .output = scratch_path("output"),
+				     .replace = true };
+	struct import_counts counts = { 0 };
+	struct err err = { 0 };
+
+	scratch_write(input, data + listing, size - listing);
+	if (import_files(&rq, &counts, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		abort();
+	}
+	read_back(rq.output, counts.nr_events);
+	return 0;
+}
