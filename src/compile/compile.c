@@ -405,7 +405,8 @@ static void compiler_release(struct compiler *c)
 int compile_trace(struct trace *t, const struct compile_options *options, struct plan_writer *w,
 		  struct compile_observer *observer, struct compile_totals *ret, struct err *err)
 {
-	struct order_options order = { .rules = options->rules };
+	struct order_options order = { .rules = options->rules,
+				       .max_range_bytes = options->max_range_bytes };
 	struct compiler c = { .trace = t, .options = options, .writer = w, .observer = observer };
 	int r;
 

@@ -28,6 +28,7 @@ struct compile_options {
 	uint32_t
 		max_lanes; /* beyond it, lanes of ended threads are shared at any price; 0: the default */
 	size_t max_absent; /* as in fsmodel_options; 0: the default */
+	uint64_t max_range_bytes; /* as in order_options; 0: the default */
 	uint64_t from_ns, to_ns; /* only this part of the trace is acted; to 0: to its end */
 	struct progress *progress;
 };

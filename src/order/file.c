@@ -31,6 +31,7 @@ static struct file_state *file_of(struct touches *t, struct res *res)
 	struct file_state *f = state_of(t, res, sizeof(*f));
 
 	if (fresh) {
+		f->bytes.budget = &t->budget;
 		rw_init(&f->size);
 		rw_init(&f->meta);
 	}
@@ -73,12 +74,13 @@ static void touch_listing(struct file_state *f, uint32_t how, const struct users
 static void touch_conflicts(struct file_state *f, const struct touch *touch,
 			    const struct users *self, const struct sink *sink)
 {
+	struct range_user u = { .self = self, .sink = sink, .rule = RULE_file_range };
 	uint32_t how = touch->how;
 
 	if (how & TOUCH_WRITE)
-		ranges_write(&f->bytes, touch->from, touch->to, self, sink, RULE_file_range);
+		ranges_write(&f->bytes, touch->from, touch->to, &u);
 	else if (how & TOUCH_READ)
-		ranges_read(&f->bytes, touch->from, touch->to, self, sink, RULE_file_range);
+		ranges_read(&f->bytes, touch->from, touch->to, &u);
 	touch_rw(&f->size, how, TOUCH_SIZE_READ, TOUCH_SIZE_WRITE, self, sink);
 	touch_rw(&f->meta, how, TOUCH_META_READ, TOUCH_META_WRITE, self, sink);
 	if (how & (TOUCH_LIST | TOUCH_ENTRY))

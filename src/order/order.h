@@ -84,6 +84,7 @@ struct order_input {
 
 struct order_options {
 	rule_set rules; /* of root */
+	uint64_t max_range_bytes; /* of root: for pieces of files, see range.h; 0: the default */
 };
 
 struct order;
@@ -149,6 +150,7 @@ struct order_totals {
 	uint64_t by_rule[RULE_MAX]; /* of those kept */
 	uint64_t wakes_unknown; /* waits that ended with no known waker */
 	uint64_t nr_meetings;
+	uint64_t nr_forgotten; /* pieces of files that are only known by and large: see range.h */
 };
 
 struct order_totals order_totals(const struct order *o);

@@ -4,65 +4,80 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void piece_release(struct piece *p)
+static void account(struct ranges *r, uint64_t more, uint64_t less)
 {
+	r->used_bytes += more - less;
+	r->budget->used_bytes += more - less;
+}
+
+static uint64_t users_bytes(const struct users *s)
+{
+	return s->cap * sizeof(struct user);
+}
+
+static uint64_t piece_bytes(const struct piece *p)
+{
+	return sizeof(*p) + users_bytes(&p->writers) + users_bytes(&p->readers);
+}
+
+static void add_users(struct ranges *r, struct users *to, const struct users *from)
+{
+	uint64_t before = users_bytes(to);
+
+	users_add_all(to, from);
+	account(r, users_bytes(to), before);
+}
+
+static void piece_release(struct ranges *r, struct piece *p)
+{
+	account(r, 0, piece_bytes(p));
 	users_release(&p->writers);
 	users_release(&p->readers);
+}
+
+static bool piece_goes(void *data, struct piece *p)
+{
+	piece_release(data, p);
+	return true;
 }
 
 void ranges_release(struct ranges *r)
 {
 	uint32_t i;
 
-	for (i = 0; i < r->nr; i++)
-		piece_release(&r->pieces[i]);
+	pieces_filter(&r->pieces, piece_goes, r);
+	pieces_release(&r->pieces);
 	for (i = 0; r->past && i < RANGE_PAST_SETS; i++) {
 		users_release(&r->past[i].writers);
 		users_release(&r->past[i].readers);
 	}
 	free(r->past);
-	free(r->pieces);
-	*r = (struct ranges){ 0 };
+	*r = (struct ranges){ .budget = r->budget };
 }
 
-/* The first piece that ends behind pos. */
-static uint32_t find(const struct ranges *r, uint64_t pos)
+static struct piece_at insert(struct ranges *r, struct piece_at at, uint64_t from, uint64_t to)
 {
-	uint32_t low = 0, high = r->nr;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (r->pieces[middle].to <= pos)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	at = pieces_insert(&r->pieces, at, from, to);
+	pieces_at(&r->pieces, at)->stamp = r->clock;
+	account(r, sizeof(struct piece), 0);
+	return at;
 }
 
-/* A new piece at i that nobody has used. */
-static struct piece *insert(struct ranges *r, uint32_t i, uint64_t from, uint64_t to)
+/* If a piece reaches over pos, it becomes two that meet there. */
+static void split(struct ranges *r, uint64_t pos)
 {
-	if (r->nr == r->cap) {
-		r->cap = r->cap ? r->cap * 2 : 1;
-		r->pieces = xrealloc(r->pieces, r->cap * sizeof(*r->pieces));
-	}
-	memmove(r->pieces + i + 1, r->pieces + i, (r->nr - i) * sizeof(*r->pieces));
-	r->nr++;
-	r->pieces[i] = (struct piece){ .from = from, .to = to, .stamp = r->clock };
-	return &r->pieces[i];
-}
+	struct piece_at at = pieces_find(&r->pieces, pos);
+	struct piece *p = pieces_at(&r->pieces, at), lower, *upper;
 
-/* Piece i becomes two that meet at pos. */
-static void split(struct ranges *r, uint32_t i, uint64_t pos)
-{
-	struct piece *upper = insert(r, i + 1, pos, r->pieces[i].to), *lower = upper - 1;
-
-	lower->to = pos;
-	upper->stamp = lower->stamp;
-	users_copy(&upper->writers, &lower->writers);
-	users_copy(&upper->readers, &lower->readers);
+	if (!p || p->from >= pos)
+		return;
+	lower = *p;
+	p->to = pos;
+	upper = pieces_at(&r->pieces, insert(r, pieces_next(&r->pieces, at), pos, lower.to));
+	upper->stamp = lower.stamp;
+	users_copy(&upper->writers, &lower.writers);
+	users_copy(&upper->readers, &lower.readers);
+	account(r, users_bytes(&upper->writers) + users_bytes(&upper->readers), 0);
 }
 
 /* The sets of the past that a range belongs to: so many from the first one on, in a circle. */
@@ -74,7 +89,7 @@ static uint32_t past_sets(uint64_t from, uint64_t to, uint32_t *ret_first)
 	return last - first < RANGE_PAST_SETS ? (uint32_t)(last - first) + 1 : RANGE_PAST_SETS;
 }
 
-static void to_past(struct ranges *r, struct piece *p)
+static void to_past(struct ranges *r, const struct piece *p)
 {
 	uint32_t first, nr = past_sets(p->from, p->to, &first), i;
 
@@ -86,11 +101,18 @@ static void to_past(struct ranges *r, struct piece *p)
 		users_add_all(&past->writers, &p->writers);
 		users_add_all(&past->readers, &p->readers);
 	}
-	piece_release(p);
 }
 
-static void ask_past(const struct ranges *r, uint64_t from, uint64_t to, const struct sink *sink,
-		     enum rule rule, bool readers_too)
+static void ask(const struct range_user *u, const struct users *writers,
+		const struct users *readers, bool write)
+{
+	sink_ask_all(u->sink, writers, u->rule);
+	if (write)
+		sink_ask_all(u->sink, readers, u->rule);
+}
+
+static void ask_past(const struct ranges *r, uint64_t from, uint64_t to, const struct range_user *u,
+		     bool write)
 {
 	uint32_t first, nr, i;
 
@@ -100,222 +122,229 @@ static void ask_past(const struct ranges *r, uint64_t from, uint64_t to, const s
 	for (i = 0; i < nr; i++) {
 		const struct past_use *past = &r->past[(first + i) % RANGE_PAST_SETS];
 
-		sink_ask_all(sink, &past->writers, rule);
-		if (readers_too)
-			sink_ask_all(sink, &past->readers, rule);
+		ask(u, &past->writers, &past->readers, write);
 	}
 }
 
-static bool has_many_users(const struct ranges *r)
-{
-	uint64_t nr = 0;
-	uint32_t i;
+struct forgetting {
+	struct ranges *ranges;
+	uint64_t limit; /* pieces with this stamp or an older one go */
+};
 
-	for (i = 0; i < r->nr; i++)
-		nr += r->pieces[i].writers.cap + r->pieces[i].readers.cap;
-	return r->nr > 1 && nr > RANGE_USERS_MAX;
+static bool drop_if_old(void *data, struct piece *p)
+{
+	const struct forgetting *f = data;
+
+	if (p->stamp > f->limit)
+		return false;
+	to_past(f->ranges, p);
+	piece_release(f->ranges, p);
+	f->ranges->budget->nr_forgotten++;
+	return true;
 }
 
-/* What was not used in the last quarter of the time that the pieces span. */
-static void drop_old(struct ranges *r)
+static int by_stamp(const void *a, const void *b)
 {
-	uint64_t oldest = r->clock, limit;
-	uint32_t kept = 0, i;
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	for (i = 0; i < r->nr; i++) {
-		if (r->pieces[i].stamp < oldest)
-			oldest = r->pieces[i].stamp;
-	}
-	limit = oldest + (r->clock - oldest) / 4 * 3;
-	for (i = 0; i < r->nr; i++) {
-		if (r->pieces[i].stamp <= limit)
-			to_past(r, &r->pieces[i]);
-		else
-			r->pieces[kept++] = r->pieces[i];
-	}
-	r->nr = kept;
+	return x < y ? -1 : x > y;
+}
+
+/* At least half of the pieces, so that the search for them pays. */
+static void forget_old(struct ranges *r)
+{
+	uint64_t *stamps = xmalloc(r->pieces.nr * sizeof(*stamps)), nr = 0;
+	struct forgetting f = { .ranges = r };
+	struct piece_at at = { 0 };
+	const struct piece *p;
+
+	for (; (p = pieces_at(&r->pieces, at)); at = pieces_next(&r->pieces, at))
+		stamps[nr++] = p->stamp;
+	qsort(stamps, nr, sizeof(*stamps), by_stamp);
+	f.limit = stamps[nr / 2];
+	free(stamps);
+	pieces_filter(&r->pieces, drop_if_old, &f);
+}
+
+/* What reads cost is bounded too: they meet a piece again and again, writes only once. */
+static bool is_too_much(const struct ranges *r)
+{
+	return r->used_bytes > r->budget->sure_bytes &&
+	       (r->budget->used_bytes > r->budget->max_bytes ||
+		r->nr_visits > RANGE_VISITS_MAX + r->clock * RANGE_VISITS_EACH);
 }
 
 static void keep_small(struct ranges *r)
 {
-	/* Users are counted now and then only: they stay near their bound. */
-	if (r->nr > RANGE_PIECES_MAX || (r->clock % 64 == 0 && has_many_users(r)))
-		drop_old(r);
+	if (is_too_much(r))
+		forget_old(r);
 }
 
-static bool same_writer(const struct piece *a, const struct piece *b)
+/* Those who use no bytes themselves, as nothing stands for them. */
+static void only_ask(struct ranges *r, uint64_t from, uint64_t to, const struct range_user *u,
+		     bool write)
 {
-	const struct user *u = users_items(&a->writers), *v = users_items(&b->writers);
+	struct piece_at at = pieces_find(&r->pieces, from);
+	const struct piece *p;
 
-	return a->writers.nr == b->writers.nr &&
-	       (a->writers.nr == 0 || (a->writers.nr == 1 && u->lane == v->lane && u->nr == v->nr));
-}
-
-/* Whether the piece is this lane's alone, but for the writer whom a reader has waited for. */
-static bool is_run_of(const struct piece *p, const struct users *self, bool write)
-{
-	const struct users *mine = write ? &p->writers : &p->readers;
-
-	return self->nr == 1 && mine->nr == 1 &&
-	       users_items(mine)->lane == users_items(self)->lane && (!write || !p->readers.nr);
-}
-
-/*
- * A lane that goes on where it stopped: its piece grows, at the cost of the next
- * one if there is one. Whoever later conflicts with the first bytes of the run
- * waits for the end of the run so far; that costs less than a piece for every
- * read of every file that is read from end to end.
- */
-static bool run_on(struct ranges *r, uint64_t from, uint64_t to, const struct users *self,
-		   const struct sink *sink, enum rule rule, bool write)
-{
-	uint32_t i = find(r, from);
-	struct piece *p, *next;
-
-	if (i == 0)
-		return false;
-	p = &r->pieces[i - 1];
-	next = i < r->nr && r->pieces[i].from < to ? &r->pieces[i] : NULL;
-	if (p->to != from || p->stamp != r->clock || to - p->from > RANGE_RUN_BYTES ||
-	    !is_run_of(p, self, write))
-		return false;
-	if (next && (next->from != from || next->to < to))
-		return false;
-	if (!write && (next ? next->readers.nr || !same_writer(p, next) : p->writers.nr))
-		return false;
-	ask_past(r, from, to, sink, rule, write);
-	if (next && write) {
-		sink_ask_all(sink, &next->writers, rule);
-		sink_ask_all(sink, &next->readers, rule);
+	ask_past(r, from, to, u, write);
+	r->clock++;
+	for (; (p = pieces_at(&r->pieces, at)) && p->from < to; at = pieces_next(&r->pieces, at)) {
+		ask(u, &p->writers, &p->readers, write);
+		r->nr_visits++;
 	}
-	p->to = to;
-	p->stamp = ++r->clock;
-	users_add_all(write ? &p->writers : &p->readers, self);
-	if (next && next->to == to) {
-		piece_release(next);
-		memmove(next, next + 1, (r->nr - i - 1) * sizeof(*next));
-		r->nr--;
-	} else if (next) {
-		next->from = to;
-	}
+	keep_small(r);
+}
+
+/* Two neighbours that say the same become one. */
+static bool join_with_previous(struct ranges *r, struct piece_at at)
+{
+	struct piece *p = pieces_at(&r->pieces, at), *previous = p - 1;
+
+	if (at.i == 0 || previous->to != p->from || !users_equal(&previous->writers, &p->writers) ||
+	    !users_equal(&previous->readers, &p->readers))
+		return false;
+	previous->to = p->to;
+	previous->stamp = p->stamp;
+	piece_release(r, p);
 	return true;
 }
 
-static void ask_range(const struct ranges *r, uint64_t from, uint64_t to, const struct sink *sink,
-		      enum rule rule, bool readers_too)
+/* The next piece on the way from `from` to `to`, made if nobody has used those bytes. */
+static struct piece_at cover(struct ranges *r, struct piece_at at, uint64_t from, uint64_t to)
 {
-	uint32_t i;
+	const struct piece *p = pieces_at(&r->pieces, at);
 
-	ask_past(r, from, to, sink, rule, readers_too);
-	for (i = find(r, from); i < r->nr && r->pieces[i].from < to; i++) {
-		sink_ask_all(sink, &r->pieces[i].writers, rule);
-		if (readers_too)
-			sink_ask_all(sink, &r->pieces[i].readers, rule);
-	}
+	if (p && p->from == from)
+		return at;
+	return insert(r, at, from, p && p->from < to ? p->from : to);
 }
 
-void ranges_read(struct ranges *r, uint64_t from, uint64_t to, const struct users *self,
-		 const struct sink *sink, enum rule rule)
+void ranges_read(struct ranges *r, uint64_t from, uint64_t to, const struct range_user *u)
 {
-	uint32_t i;
+	struct piece_at at;
+	uint32_t first_block;
+	bool joined = false;
 
-	if (from >= to || run_on(r, from, to, self, sink, rule, false))
+	if (from >= to)
 		return;
-	if (!self->nr) {
-		ask_range(r, from, to, sink, rule, false);
+	if (!u->self->nr) {
+		only_ask(r, from, to, u, false);
 		return;
 	}
-	ask_past(r, from, to, sink, rule, false);
+	ask_past(r, from, to, u, false);
 	r->clock++;
-	for (i = find(r, from); from < to; i++) {
+	split(r, from);
+	split(r, to);
+	at = pieces_find(&r->pieces, from);
+	first_block = at.block;
+	while (from < to) {
 		struct piece *p;
 
-		if (i == r->nr || r->pieces[i].from > from) {
-			/* Bytes that nobody has used. */
-			uint64_t end = i < r->nr && r->pieces[i].from < to ? r->pieces[i].from : to;
-
-			p = insert(r, i, from, end);
-		} else if (r->pieces[i].from < from) {
-			split(r, i, from);
-			continue;
-		} else if (r->pieces[i].to > to) {
-			split(r, i, to);
+		at = cover(r, at, from, to);
+		p = pieces_at(&r->pieces, at);
+		sink_ask_all(u->sink, &p->writers, u->rule);
+		add_users(r, &p->readers, u->self);
+		p->stamp = r->clock;
+		from = p->to;
+		r->nr_visits++;
+		if (join_with_previous(r, at)) {
+			pieces_erase(&r->pieces, at, 1);
+			at.i--;
+			joined = true;
 		}
-		p = &r->pieces[i];
-		sink_ask_all(sink, &p->writers, rule);
-		users_add_all(&p->readers, self);
+		at = pieces_next(&r->pieces, at);
+	}
+	if (joined)
+		pieces_tidy(&r->pieces, first_block, at.block);
+	keep_small(r);
+}
+
+/* Those from there to `to`: they have been asked, and go. */
+static void erase_until(struct ranges *r, struct piece_at first, uint64_t to)
+{
+	struct piece_at at = first;
+	uint64_t nr = 0;
+	struct piece *p;
+
+	for (; (p = pieces_at(&r->pieces, at)) && p->from < to; at = pieces_next(&r->pieces, at)) {
+		piece_release(r, p);
+		nr++;
+	}
+	if (!nr)
+		return;
+	pieces_erase(&r->pieces, first, nr);
+	pieces_tidy(&r->pieces, first.block, first.block);
+}
+
+/* One piece instead of all that are there. */
+static struct piece *replace(struct ranges *r, struct piece_at at, uint64_t from, uint64_t to)
+{
+	struct piece *p = pieces_at(&r->pieces, at);
+
+	if (!p || p->from >= to)
+		return pieces_at(&r->pieces, insert(r, at, from, to));
+	piece_release(r, p);
+	*p = (struct piece){ .from = from, .to = to, .stamp = r->clock };
+	account(r, sizeof(*p), 0);
+	erase_until(r, pieces_next(&r->pieces, at), to);
+	return pieces_at(&r->pieces, pieces_find(&r->pieces, from));
+}
+
+void ranges_write(struct ranges *r, uint64_t from, uint64_t to, const struct range_user *u)
+{
+	struct piece_at first, at;
+	struct piece *p;
+
+	if (from >= to)
+		return;
+	if (!u->self->nr) {
+		only_ask(r, from, to, u, true);
+		return;
+	}
+	ask_past(r, from, to, u, true);
+	r->clock++;
+	split(r, from);
+	split(r, to);
+	first = at = pieces_find(&r->pieces, from);
+	for (; (p = pieces_at(&r->pieces, at)) && p->from < to; at = pieces_next(&r->pieces, at))
+		ask(u, &p->writers, &p->readers, true);
+	p = replace(r, first, from, to);
+	add_users(r, &p->writers, u->self);
+	keep_small(r);
+}
+
+void ranges_put(struct ranges *r, uint64_t from, uint64_t to, const struct users *self)
+{
+	struct piece_at at;
+
+	if (from >= to || !self->nr)
+		return;
+	r->clock++;
+	split(r, from);
+	split(r, to);
+	/* Streams grow at their end, but for the end that a close has put: then both have put it. */
+	for (at = pieces_find(&r->pieces, from); from < to; at = pieces_next(&r->pieces, at)) {
+		struct piece *p;
+
+		at = cover(r, at, from, to);
+		p = pieces_at(&r->pieces, at);
+		add_users(r, &p->writers, self);
 		p->stamp = r->clock;
 		from = p->to;
 	}
 	keep_small(r);
 }
 
-void ranges_write(struct ranges *r, uint64_t from, uint64_t to, const struct users *self,
-		  const struct sink *sink, enum rule rule)
-{
-	uint32_t first, i;
-	struct piece *p;
-
-	if (from >= to || run_on(r, from, to, self, sink, rule, true))
-		return;
-	if (!self->nr) {
-		ask_range(r, from, to, sink, rule, true);
-		return;
-	}
-	ask_past(r, from, to, sink, rule, true);
-	r->clock++;
-	first = find(r, from);
-	if (first < r->nr && r->pieces[first].from < from)
-		split(r, first++, from);
-	for (i = first; i < r->nr && r->pieces[i].from < to; i++) {
-		if (r->pieces[i].to > to)
-			split(r, i, to);
-		sink_ask_all(sink, &r->pieces[i].writers, rule);
-		sink_ask_all(sink, &r->pieces[i].readers, rule);
-	}
-	/* What was there is replaced by one piece. */
-	if (i == first) {
-		p = insert(r, first, from, to);
-	} else {
-		uint32_t n;
-
-		for (n = first; n < i; n++)
-			piece_release(&r->pieces[n]);
-		memmove(r->pieces + first + 1, r->pieces + i, (r->nr - i) * sizeof(*r->pieces));
-		r->nr -= i - first - 1;
-		p = &r->pieces[first];
-		*p = (struct piece){ .from = from, .to = to, .stamp = r->clock };
-	}
-	users_add_all(&p->writers, self);
-	keep_small(r);
-}
-
-void ranges_put(struct ranges *r, uint64_t from, uint64_t to, const struct users *before)
-{
-	struct piece *p;
-
-	if (from >= to || !before->nr)
-		return;
-	r->clock++;
-	p = r->nr ? &r->pieces[r->nr - 1] : NULL;
-	/* Streams only grow. If a model slips, what is not new has both putters. */
-	if (p && from < p->to) {
-		struct piece again = { .from = from, .to = to < p->to ? to : p->to };
-
-		users_copy(&again.writers, before);
-		to_past(r, &again);
-		from = again.to;
-	}
-	if (from < to) {
-		p = insert(r, r->nr, from, to);
-		users_add_all(&p->writers, before);
-	}
-	keep_small(r);
-}
-
-void ranges_take(const struct ranges *r, uint64_t from, uint64_t to, const struct sink *sink,
+void ranges_take(struct ranges *r, uint64_t from, uint64_t to, const struct sink *sink,
 		 enum rule rule)
 {
-	if (from < to)
-		ask_range(r, from, to, sink, rule, false);
+	static const struct users nobody;
+	struct range_user u = { .self = &nobody, .sink = sink, .rule = rule };
+
+	if (from >= to)
+		return;
+	only_ask(r, from, to, &u, false);
+	split(r, from);
+	erase_until(r, (struct piece_at){ 0 }, from);
 }

@@ -24,6 +24,7 @@ static void *root_open(const struct order_options *options)
 	struct root *r = xcalloc(1, sizeof(*r));
 
 	r->touches.rules = options ? options->rules : rules_default;
+	range_budget_init(&r->touches.budget, options ? options->max_range_bytes : 0);
 	threads_init(&r->threads);
 	sync_init(&r->sync, &r->threads);
 	rw_init(&r->program);
@@ -99,6 +100,7 @@ static void root_totals(const void *state, struct order_totals *totals)
 
 	totals->wakes_unknown = r->sync.futexes.nr_unknown + r->sync.nr_unknown;
 	totals->nr_meetings = r->sync.futexes.nr_meetings;
+	totals->nr_forgotten = r->touches.budget.nr_forgotten;
 }
 
 const struct order_policy order_root = {

@@ -11,11 +11,13 @@ static void unlink_state(struct state *s)
 		s->next->prev = s->prev;
 }
 
-static void init_state(struct state *s)
+static void init_state(struct touches *t, struct state *s)
 {
 	switch (s->kind) {
 	case RES_STREAM:
 	case RES_LOCKS:
+		((struct stream_state *)s)->ranges.budget = &t->budget;
+		break;
 	case RES_FILE: /* file.c does it */
 		break;
 	default:
@@ -32,7 +34,7 @@ void *state_of(struct touches *t, struct res *res, size_t size)
 		return s;
 	s = xcalloc(1, size);
 	s->kind = res->kind;
-	init_state(s);
+	init_state(t, s);
 	s->next = t->all;
 	s->prev = &t->all;
 	if (t->all)
@@ -91,11 +93,12 @@ static void locks_touch(struct touches *t, const struct touch *touch, const stru
 			const struct sink *sink)
 {
 	struct stream_state *s = state_of(t, touch->res, sizeof(*s));
+	struct range_user u = { .self = before, .sink = sink, .rule = RULE_sync_wake };
 
 	if (touch->how & TOUCH_WRITE)
-		ranges_write(&s->ranges, touch->from, touch->to, before, sink, RULE_sync_wake);
+		ranges_write(&s->ranges, touch->from, touch->to, &u);
 	else if (touch->how & TOUCH_READ)
-		ranges_read(&s->ranges, touch->from, touch->to, before, sink, RULE_sync_wake);
+		ranges_read(&s->ranges, touch->from, touch->to, &u);
 }
 
 static void open_touch(struct touches *t, const struct touch *touch, const struct users *self,

@@ -38,6 +38,7 @@ struct stream_state {
 struct touches {
 	rule_set rules;
 	struct state *all;
+	struct range_budget budget;
 };
 
 static inline bool has_rule(const struct touches *t, enum rule rule)

@@ -121,6 +121,20 @@ void users_copy(struct users *to, const struct users *from)
 	memcpy(to->many, from->many, to->nr * sizeof(*to->many));
 }
 
+bool users_equal(const struct users *a, const struct users *b)
+{
+	const struct user *x = users_items(a), *y = users_items(b);
+	uint32_t i;
+
+	if (a->nr != b->nr)
+		return false;
+	for (i = 0; i < a->nr; i++) {
+		if (x[i].lane != y[i].lane || x[i].nr != y[i].nr)
+			return false;
+	}
+	return true;
+}
+
 void sink_ask(const struct sink *sink, const struct user *u, enum rule rule)
 {
 	if (!user_is(u) || u->lane == sink->lane)

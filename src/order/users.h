@@ -79,6 +79,7 @@ void users_add_all(struct users *s, const struct users *from);
 void users_clear(struct users *s);
 void users_release(struct users *s);
 void users_copy(struct users *to, const struct users *from);
+bool users_equal(const struct users *a, const struct users *b);
 
 static inline const struct user *users_items(const struct users *s)
 {

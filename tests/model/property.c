@@ -6,10 +6,10 @@
  *
  *   (a) every edge points back in the order of effects
  *   (b) the edges that are kept imply what a naive reading of the rules asks for,
- *       and nothing else but the ends of runs (doc/ordering.md, conflicts)
+ *       and nothing else
  *   (c) every order that the edges allow gives every action its recorded outcome
- *   (d) with little memory for absent names (a) and (c) hold too, and the edges
- *       imply all that they imply with much
+ *   (d) with bounds the plan is the same as without any; with very little memory
+ *       (a) and (c) hold too, and the edges imply all that they imply with much
  *
  *   property [PROGRAMS [FIRST_SEED]]
  */
@@ -23,7 +23,6 @@
 #include "base/err.h"
 #include "compile/compile.h"
 #include "model/print.h"
-#include "order/range.h"
 #include "plan/plan.h"
 #include "program.h"
 #include "scratch.h"
@@ -209,54 +208,7 @@ static void reach_kept(const struct watcher *w, struct reach *r)
 	}
 }
 
-/* The touch of a file with which the action goes on where a run has come to. */
-static const struct touch *goes_on(const struct seen *s, uint64_t id, uint32_t how, uint64_t at)
-{
-	for (size_t i = 0; i < s->nr_touches; i++) {
-		const struct touch *t = &s->touches[i];
-
-		if (s->ids[i] == id && (t->how & how) && t->from == at && t->to > at)
-			return t;
-	}
-	return NULL;
-}
-
-/* The bytes of touch n of action i may have grown into a run, whose end j then waits for. */
-static void reach_run(const struct watcher *w, struct reach *r, size_t i, size_t n, size_t j)
-{
-	const struct seen *first = &w->seen[i];
-	const struct touch *t = &first->touches[n], *next;
-	uint32_t how = t->how & (TOUCH_READ | TOUCH_WRITE);
-	uint64_t end = t->to;
-
-	for (size_t k = i + 1; k < j; k++) {
-		if (!w->seen[k].action || w->seen[k].self.lane != first->self.lane)
-			continue;
-		next = goes_on(&w->seen[k], first->ids[n], how, end);
-		if (!next || next->to - t->from > RANGE_RUN_BYTES)
-			continue;
-		end = next->to;
-		reach_add(r, k, j);
-	}
-}
-
-/* More than the rules ask for, where bytes are remembered by runs. */
-static void reach_runs(const struct watcher *w, struct reach *r, size_t i, size_t j)
-{
-	const struct seen *a = &w->seen[i], *b = &w->seen[j];
-
-	for (size_t n = 0; n < a->nr_touches; n++) {
-		for (size_t k = 0; k < b->nr_touches; k++) {
-			if (a->kinds[n] == RES_FILE && a->ids[n] == b->ids[k] &&
-			    either(&a->touches[n], &b->touches[k], TOUCH_WRITE,
-				   TOUCH_READ | TOUCH_WRITE) &&
-			    overlap(&a->touches[n], &b->touches[k]))
-				reach_run(w, r, i, n, j);
-		}
-	}
-}
-
-static void reach_naive(const struct watcher *w, struct reach *r, bool runs)
+static void reach_naive(const struct watcher *w, struct reach *r)
 {
 	memset(r, 0, sizeof(*r));
 	for (size_t j = 0; j < w->nr; j++) {
@@ -265,11 +217,8 @@ static void reach_naive(const struct watcher *w, struct reach *r, bool runs)
 		reach_given(w, r, j);
 		reach_makers(w, r, j, w->seen[j].tid, j);
 		for (size_t i = 0; i < j; i++) {
-			if (!w->seen[i].action || !conflicts(&w->seen[i], &w->seen[j]))
-				continue;
-			reach_add(r, i, j);
-			if (runs)
-				reach_runs(w, r, i, j);
+			if (w->seen[i].action && conflicts(&w->seen[i], &w->seen[j]))
+				reach_add(r, i, j);
 		}
 	}
 }
@@ -498,7 +447,8 @@ static bool perform_in_random_order(struct performance *p, struct rng *rng)
 
 /* One program. */
 
-static void compile_to(const char *trace, const char *plan, size_t max_absent, struct watcher *w)
+/* How much may be remembered; 0: as much as usual. */
+static void compile_to(const char *trace, const char *plan, size_t bound, struct watcher *w)
 {
 	struct compile_options o = { .policy = order_find("root"), .rules = rules_default };
 	struct plan_writer_options writer = { .replace = true, .data = PLAN_DATA_TRACE };
@@ -509,7 +459,8 @@ static void compile_to(const char *trace, const char *plan, size_t max_absent, s
 
 	memset(w, 0, sizeof(*w));
 	w->observer.event = watch;
-	o.max_absent = max_absent;
+	o.max_absent = bound;
+	o.max_range_bytes = bound;
 	must(trace_open(trace, 0, &t, &err), &err);
 	must(plan_writer_open(plan, t, &writer, &pw, &err), &err);
 	must(compile_trace(t, &o, pw, &w->observer, &totals, &err), &err);
@@ -536,10 +487,46 @@ static bool try_orders(const char *plan, uint64_t seed)
 	return same;
 }
 
+static bool same_edges(const struct watcher *a, const struct watcher *b)
+{
+	size_t i, k;
+
+	for (i = 0; i < a->nr && a->nr == b->nr; i++) {
+		const struct seen *x = &a->seen[i], *y = &b->seen[i];
+
+		for (k = 0; k < x->nr_edges && x->nr_edges == y->nr_edges; k++) {
+			if (x->edges[k].from.lane != y->edges[k].from.lane ||
+			    x->edges[k].from.nr != y->edges[k].from.nr)
+				break;
+		}
+		if (k < x->nr_edges || x->nr_edges != y->nr_edges)
+			break;
+	}
+	if (i == a->nr && a->nr == b->nr)
+		return true;
+	printf("# event %zu has other edges without bounds\n", i + 1);
+	return false;
+}
+
+static bool try_little(const char *trace, const char *plan, const struct reach *naive,
+		       uint64_t seed)
+{
+	static struct watcher little;
+	static struct reach kept;
+	bool good;
+
+	compile_to(trace, plan, 2, &little);
+	reach_kept(&little, &kept);
+	good = !little.forward && reach_covers(&little, &kept, naive, "lost with little memory") &&
+	       try_orders(plan, seed);
+	watcher_release(&little);
+	return good;
+}
+
 static bool try_program(uint64_t seed)
 {
-	static struct watcher much, little;
-	static struct reach kept, naive, allowed, kept_little;
+	static struct watcher much, all;
+	static struct reach kept, naive;
 	struct rng rng = { .state = seed * 77 + 5 };
 	struct program_options o = { .seed = seed };
 	const char *trace = scratch_path("program.trace"), *plan = scratch_path("program.plan");
@@ -550,18 +537,12 @@ static bool try_program(uint64_t seed)
 	program_write_trace(&o, trace);
 	compile_to(trace, plan, 0, &much);
 	reach_kept(&much, &kept);
-	reach_naive(&much, &naive, false);
-	reach_naive(&much, &allowed, true);
+	reach_naive(&much, &naive);
 	good = !much.forward && reach_covers(&much, &kept, &naive, "not kept") &&
-	       reach_covers(&much, &allowed, &kept, "kept without need") && try_orders(plan, seed);
-	if (good) {
-		compile_to(trace, plan, 2, &little);
-		reach_kept(&little, &kept_little);
-		good = !little.forward &&
-		       reach_covers(&little, &kept_little, &naive, "lost with little memory") &&
-		       try_orders(plan, seed);
-		watcher_release(&little);
-	}
+	       reach_covers(&much, &naive, &kept, "kept without need") && try_orders(plan, seed);
+	compile_to(trace, plan, SIZE_MAX, &all);
+	good = good && same_edges(&much, &all) && try_little(trace, plan, &naive, seed);
+	watcher_release(&all);
 	watcher_release(&much);
 	if (!good)
 		printf("# program with seed %llu: %u threads, %u calls\n", (unsigned long long)seed,

@@ -57,21 +57,27 @@ struct rig {
 
 static struct rig rig;
 
-static void rig_open(const char *policy, rule_set rules)
+static void rig_open_with(const char *policy, const struct order_options *options)
 {
 	const struct order_policy *p = order_find(policy);
-	struct order_options options = { .rules = rules };
 	unsigned int kind, i;
 
 	assert_non_null(p);
 	memset(&rig, 0, sizeof(rig));
-	rig.o = order_new(p, &options);
+	rig.o = order_new(p, options);
 	for (kind = 0; kind < RIG_KINDS; kind++) {
 		for (i = 0; i < RIG_RES; i++)
 			rig.res[kind][i] = (struct res){ .id = kind * RIG_RES + i,
 							 .kind = (uint8_t)kind,
 							 .slot = -1 };
 	}
+}
+
+static void rig_open(const char *policy, rule_set rules)
+{
+	struct order_options options = { .rules = rules };
+
+	rig_open_with(policy, &options);
 }
 
 static void rig_close(void)

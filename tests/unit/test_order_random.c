@@ -25,7 +25,7 @@ struct action {
 };
 
 static struct action actions[RIG_ACTIONS];
-static uint64_t put[RIG_RES]; /* bytes that streams were given */
+static uint64_t put[RIG_RES], taken[RIG_RES]; /* bytes that streams were given, and gave */
 static bool must[RIG_ACTIONS][RIG_ACTIONS]; /* closed: must[a][b]: b before a */
 
 static bool has(rule_set rules, enum rule rule)
@@ -121,7 +121,7 @@ static void close_plainly(int nr, rule_set rules,
 	}
 }
 
-static struct touch random_touch(struct random *r, bool stepped)
+static struct touch random_touch(struct random *r)
 {
 	static const uint8_t kinds[] = { RES_NAME, RES_FD,     RES_AIO,	  RES_OPEN, RES_FILE,
 					 RES_FILE, RES_STREAM, RES_LOCKS, RES_NAME };
@@ -135,19 +135,23 @@ static struct touch random_touch(struct random *r, bool stepped)
 			t.how |= random_below(r, 2) ? TOUCH_LIST : TOUCH_ENTRY;
 		else
 			t.how |= 1u << (4 + random_below(r, 6));
-		/* Stepped ranges never meet end to end, so that runs are not joined. */
-		t.from = random_below(r, 20) * 10 + stepped;
-		t.to = t.from + random_below(r, 4) * 10 + (stepped ? 5 : 10);
+		t.from = random_below(r, 20) * 10;
+		t.to = t.from + random_below(r, 4) * 10 + random_below(r, 2) * 5;
 		if (random_below(r, 20) == 0)
 			t.to = TOUCH_TO_END;
 		if (kind == RES_FILE && n && random_below(r, 10) == 0)
 			t.how |= random_below(r, 2) ? TOUCH_CREATE : TOUCH_DELETE;
 	} else if (kind == RES_STREAM) {
 		t.how |= random_below(r, 2) ? TOUCH_WRITE : TOUCH_READ;
-		t.from = t.how & TOUCH_WRITE ? put[n] : random_below(r, put[n] + 1);
+		t.from = t.how & TOUCH_WRITE ? put[n] : taken[n];
 		t.to = t.from + 1 + random_below(r, 9);
-		if (t.how & TOUCH_WRITE)
+		/* Now and then somebody only looks, or all close it, which puts its end. */
+		if (t.how & TOUCH_WRITE && random_below(r, 10) == 0)
+			t.to = TOUCH_TO_END;
+		else if (t.how & TOUCH_WRITE)
 			put[n] = t.to;
+		else if (random_below(r, 4))
+			taken[n] = t.to < put[n] ? t.to : put[n];
 	} else if (kind == RES_OPEN) {
 		t.how |= random_below(r, 2) ? TOUCH_OFFSET : 0;
 	} else if (random_below(r, 4) == 0) {
@@ -157,7 +161,7 @@ static struct touch random_touch(struct random *r, bool stepped)
 }
 
 /* Effect order is that of the ends here. */
-static void act(struct random *r, int n, unsigned int nr_lanes, bool stepped)
+static void act(struct random *r, int n, unsigned int nr_lanes)
 {
 	struct action *a = &actions[n];
 	struct event ev = { .row = row_by_id(SC_read) };
@@ -172,7 +176,7 @@ static void act(struct random *r, int n, unsigned int nr_lanes, bool stepped)
 		a->enter_ns = rig.last[a->lane].exit_ns;
 	rig.facts.touches.len = 0;
 	for (i = 0; i < a->nr_touches; i++) {
-		a->touches[i] = random_touch(r, stepped);
+		a->touches[i] = random_touch(r);
 		VEC_PUSH(&rig.facts.touches, a->touches[i]);
 	}
 	ev.tid = ev.pid = 1000 + a->lane;
@@ -236,8 +240,9 @@ static void test_closure(void **state)
 
 		rig_open("root", rules);
 		memset(put, 0, sizeof(put));
+		memset(taken, 0, sizeof(taken));
 		for (n = 1; n <= NR_ACTIONS; n++)
-			act(&r, n, nr_lanes, true);
+			act(&r, n, nr_lanes);
 		close_plainly(NR_ACTIONS, rules, direct);
 		compare("root", round, NR_ACTIONS, true);
 		check_no_more(round, NR_ACTIONS);
@@ -249,46 +254,85 @@ static void test_closure(void **state)
 	assert_true(nr_edges < nr_asked);
 }
 
-/* Ranges that meet, and so many that pieces are joined: edges may be added, none may be lost. */
-static void test_joined_pieces(void **state)
+/* Many pieces of one file, in many blocks: exactly, or with edges added when there is no room for them. */
+static void try_pieces(struct random *r, uint64_t max_range_bytes, int round)
+{
+	struct order_options options = { .rules = rules_default,
+					 .max_range_bytes = max_range_bytes };
+	int nr = RIG_ACTIONS - 1, n;
+
+	rig_open_with("root", &options);
+	for (n = 1; n <= nr; n++) {
+		struct action *a = &actions[n];
+		struct event ev = { .row = row_by_id(SC_read) };
+		bool write = random_below(r, 4) == 0;
+
+		*a = (struct action){ .lane = (uint32_t)random_below(r, 8), .nr_touches = 1 };
+		a->touches[0] = (struct touch){ .res = &rig.res[RES_FILE][1],
+						.how = write ? TOUCH_WRITE : TOUCH_READ,
+						.from = random_below(r, 4000) * 10 };
+		a->touches[0].to = a->touches[0].from + 1 + random_below(r, 100);
+		if (random_below(r, 50) == 0)
+			a->touches[0].to += random_below(r, 20000);
+		rig.facts.touches.len = 0;
+		VEC_PUSH(&rig.facts.touches, a->touches[0]);
+		ev.tid = ev.pid = 1000 + a->lane;
+		ev.enter_ns = ev.exit_ns = (uint64_t)n;
+		(void)rig_event(&ev, a->lane, true);
+	}
+	close_plainly(nr, rules_default, direct);
+	compare("pieces", round, nr, !max_range_bytes);
+	assert_true(!max_range_bytes == !order_totals(rig.o).nr_forgotten);
+	rig_close();
+}
+
+static void test_pieces(void **state)
 {
 	struct random r = { .state = 17 };
-	int round, n;
+	int round;
 
 	(void)state;
-	for (round = 0; round < 300; round++) {
-		rig_open("root", rules_default);
-		for (n = 1; n <= NR_ACTIONS; n++)
-			act(&r, n, 4, false);
-		close_plainly(NR_ACTIONS, rules_default, direct);
-		compare("runs", round, NR_ACTIONS, false);
-		rig_close();
-	}
 	for (round = 0; round < 20; round++) {
-		int nr = RIG_ACTIONS - 1;
-
-		rig_open("root", rules_default);
-		for (n = 1; n <= nr; n++) {
-			struct action *a = &actions[n];
-			struct event ev = { .row = row_by_id(SC_read) };
-			bool write = random_below(&r, 4) == 0;
-
-			*a = (struct action){ .lane = (uint32_t)random_below(&r, 8),
-					      .nr_touches = 1 };
-			a->touches[0] = (struct touch){ .res = &rig.res[RES_FILE][1],
-							.how = write ? TOUCH_WRITE : TOUCH_READ,
-							.from = random_below(&r, 4000) * 10 };
-			a->touches[0].to = a->touches[0].from + 1 + random_below(&r, 100);
-			rig.facts.touches.len = 0;
-			VEC_PUSH(&rig.facts.touches, a->touches[0]);
-			ev.tid = ev.pid = 1000 + a->lane;
-			ev.enter_ns = ev.exit_ns = (uint64_t)n;
-			(void)rig_event(&ev, a->lane, true);
-		}
-		close_plainly(nr, rules_default, direct);
-		compare("pieces", round, nr, false);
-		rig_close();
+		try_pieces(&r, 0, round);
+		try_pieces(&r, 5000, round);
+		try_pieces(&r, 1, round);
 	}
+}
+
+/* One action of a lane on a file; the number of edges that it got. */
+static size_t touch_file(uint32_t lane, uint64_t nr, uint32_t how, uint64_t from, uint64_t to)
+{
+	struct event ev = { .row = row_by_id(SC_read), .tid = 1 + lane };
+	struct order_input in = { .ev = &ev, .facts = &rig.facts, .action = true };
+	struct touch t = { .res = &rig.res[RES_FILE][1], .how = how, .from = from, .to = to };
+
+	in.self = (struct action_ref){ .lane = lane, .nr = nr };
+	rig.facts.touches.len = 0;
+	VEC_PUSH(&rig.facts.touches, t);
+	return order_event(rig.o, &in)->list.len;
+}
+
+/* A file in very many pieces that is read whole again and again: the work is bounded, no order is lost. */
+static void test_visits(void **state)
+{
+	uint64_t nr_pieces = 20000, i, nr = 0;
+
+	(void)state;
+	rig_open("root", rules_default);
+	for (i = 0; i < nr_pieces; i++)
+		(void)touch_file(0, i, TOUCH_WRITE, i * 2, i * 2 + 1);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(touch_file(1, nr++, TOUCH_READ, 0, TOUCH_TO_END), i == 0);
+	assert_int_equal(order_totals(rig.o).nr_forgotten, 0);
+	for (i = 0; i < 20000; i++)
+		(void)touch_file(1, nr++, TOUCH_READ, 0, TOUCH_TO_END);
+	assert_true(order_totals(rig.o).nr_forgotten >= nr_pieces);
+	(void)touch_file(2, 0, TOUCH_READ, 0, 1);
+	assert_true(order_implied(rig.o, 2, &(struct action_ref){ .lane = 0, .nr = 0 }));
+	(void)touch_file(3, 0, TOUCH_WRITE, 0, 1);
+	assert_true(order_implied(rig.o, 3, &(struct action_ref){ .lane = 1, .nr = nr - 1 }));
+	assert_true(order_implied(rig.o, 3, &(struct action_ref){ .lane = 2, .nr = 0 }));
+	rig_close();
 }
 
 static void test_overlap(void **state)
@@ -300,7 +344,7 @@ static void test_overlap(void **state)
 	for (round = 0; round < 500; round++) {
 		rig_open("overlap", 0);
 		for (n = 1; n <= NR_ACTIONS; n++)
-			act(&r, n, 2 + (unsigned int)round % 20, true);
+			act(&r, n, 2 + (unsigned int)round % 20);
 		close_plainly(NR_ACTIONS, 0, ended_before);
 		compare("overlap", round, NR_ACTIONS, true);
 		rig_close();
@@ -319,7 +363,7 @@ static void test_temporal(void **state)
 
 		rig_open("temporal", 0);
 		for (n = 1; n <= NR_ACTIONS; n++)
-			act(&r, n, 2 + (unsigned int)round % 20, true);
+			act(&r, n, 2 + (unsigned int)round % 20);
 		close_plainly(NR_ACTIONS, 0, ended_before);
 		t = order_totals(rig.o);
 		assert_int_equal(t.by_rule[RULE_temporal], t.nr_edges);
@@ -397,7 +441,7 @@ static void test_long(void **state)
 				ev.enter_ns = last_exit_ns[0];
 			in.self = (struct action_ref){ lane, nr[lane], ev.enter_ns, ev.exit_ns };
 			rig.facts.touches.len = 0;
-			VEC_PUSH(&rig.facts.touches, random_touch(&r, false));
+			VEC_PUSH(&rig.facts.touches, random_touch(&r));
 			edges = order_event(rig.o, &in);
 			assert_true(edges->list.len <= 40);
 			for (n = 0; n < edges->list.len; n++)
@@ -415,9 +459,10 @@ static void test_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_closure), cmocka_unit_test(test_joined_pieces),
-		cmocka_unit_test(test_overlap), cmocka_unit_test(test_temporal),
-		cmocka_unit_test(test_started), cmocka_unit_test(test_long),
+		cmocka_unit_test(test_closure),	 cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_visits),	 cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_temporal), cmocka_unit_test(test_started),
+		cmocka_unit_test(test_long),
 	};
 
 	return cmocka_run_group_tests(tests, event_text_setup, event_text_teardown);
