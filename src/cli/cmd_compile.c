@@ -11,6 +11,7 @@
 
 struct compile_cmd_options {
 	struct order_choice order;
+	struct part_choice part;
 	const char *output;
 	uint64_t max_lanes;
 	bool reference, force, verbose, json, quiet;
@@ -54,6 +55,9 @@ static void print_text(const struct cli *cli, const char *output, const struct c
 		output, (unsigned long long)t->plan.nr_actions, (unsigned long long)t->nr_events,
 		t->plan.nr_lanes, (unsigned long long)t->plan.nr_edges, t->plan.nr_slots,
 		(unsigned long long)t->nr_simulated, (unsigned long long)t->nr_waiting);
+	if (t->nr_setup)
+		fprintf(cli->out, ", %llu actions make the state before the part",
+			(unsigned long long)t->nr_setup);
 	if (t->nr_swapped)
 		fprintf(cli->out, ", %llu overlapping calls swapped",
 			(unsigned long long)t->nr_swapped);
@@ -81,6 +85,7 @@ static void print_json(const struct cli *cli, const char *output, const struct c
 	json_kv_u64(&w, "lanes", t->plan.nr_lanes);
 	json_kv_u64(&w, "edges", t->plan.nr_edges);
 	json_kv_u64(&w, "slots", t->plan.nr_slots);
+	json_kv_u64(&w, "setup", t->nr_setup);
 	json_kv_u64(&w, "simulated", t->nr_simulated);
 	json_kv_u64(&w, "waiting", t->nr_waiting);
 	json_kv_u64(&w, "unsupported", t->nr_unsupported);
@@ -121,6 +126,8 @@ static int write_plan(const struct cli *cli, const struct compile_cmd_options *o
 	int r;
 
 	r = order_choose(cli, &o->order, &compile);
+	if (r == CLI_DONE)
+		r = part_choose(cli, &o->part, &compile);
 	if (r != CLI_DONE)
 		return r;
 	r = plan_writer_open(output, t, &writer, &w, err);
@@ -171,6 +178,7 @@ static const struct option_spec compile_specs[] = {
 		   .default_text = "TRACE with .plan at its end"),
 	OPT_FLAG('f', "force", struct compile_cmd_options, force, "replace FILE when it exists"),
 	OPT_ORDER(struct compile_cmd_options, order),
+	OPT_PART(struct compile_cmd_options, part),
 	OPT_FLAG(0, "reference", struct compile_cmd_options, reference,
 		 "leave the data in the trace, which the plan then needs"),
 	OPT_U64(0, "max-lanes", "N", struct compile_cmd_options, max_lanes,

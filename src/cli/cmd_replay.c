@@ -26,6 +26,7 @@ struct options {
 	const char *scale, *scale_compute, *engine, *output;
 	bool force, json, quiet, no_copy_reads, pin, no_contain, privileged_metadata, no_check;
 	struct order_choice order;
+	struct part_choice part;
 	unsigned int cache;
 	bool no_init;
 	uint64_t loops, stall_ns, max_file_bytes, perturb, top;
@@ -42,6 +43,7 @@ static const char *const cache_words[] = { "keep", "drop", "warm", NULL };
 
 static const struct option_spec specs[] = {
 	OPT_ORDER(struct options, order),
+	OPT_PART(struct options, part),
 	OPT_CHOICE(0, "speed", "HOW", struct options, speed, speed_words,
 		   "natural: with the computing of the program between its calls; afap: as fast as "
 		   "possible; timed: at the original times"),
@@ -284,9 +286,11 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.stall_ns = o->stall_ns,
 		.max_file_bytes = o->max_file_bytes,
 		.perturb_seed = o->perturb,
+		.drop_cache = o->cache == SNAPSHOT_CACHE_DROP,
 	};
 	struct prepare_options po = {
 		.order = o->order,
+		.part = o->part,
 		.cache = (enum snapshot_cache)o->cache,
 		.privileged_metadata = o->privileged_metadata,
 		.quiet = o->quiet,

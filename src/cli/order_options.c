@@ -3,6 +3,7 @@
 
 #include "base/banned.h"
 #include "base/json.h"
+#include "base/strings.h"
 
 static int no_such_policy(const struct cli *cli, const char *name)
 {
@@ -28,6 +29,36 @@ int order_choose(const struct cli *cli, const struct order_choice *choice,
 	ret->rules = rules_default;
 	if (choice->rules && rules_parse(choice->rules, &ret->rules, &err) < 0)
 		return cli_fail(cli, &err);
+	return CLI_DONE;
+}
+
+static int parse_bound(const struct cli *cli, const char *option, const char *text,
+		       struct compile_bound *ret)
+{
+	*ret = (struct compile_bound){ 0 };
+	if (!text)
+		return CLI_DONE;
+	ret->is_event = text[0] == '#';
+	if (ret->is_event ? strings_parse_u64(text + 1, &ret->at) < 0
+			  : strings_parse_duration(text, &ret->at) < 0)
+		return cli_fail_with(
+			cli, "--%s=%s: neither a time such as 2.5s nor an event such as #120",
+			option, text);
+	return CLI_DONE;
+}
+
+int part_choose(const struct cli *cli, const struct part_choice *choice,
+		struct compile_options *ret)
+{
+	int r = parse_bound(cli, "from", choice->from, &ret->from);
+
+	if (r == CLI_DONE)
+		r = parse_bound(cli, "to", choice->to, &ret->to);
+	if (r != CLI_DONE)
+		return r;
+	if (choice->to &&
+	    (!ret->to.at || (ret->from.is_event == ret->to.is_event && ret->to.at <= ret->from.at)))
+		return cli_fail_with(cli, "--to=%s: nothing comes before it", choice->to);
 	return CLI_DONE;
 }
 

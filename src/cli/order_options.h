@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands that compile a trace have in common: --order and --rules. */
+/* What the commands that compile a trace have in common: --order, --rules, --from and --to. */
 #ifndef CLI_ORDER_OPTIONS_H
 #define CLI_ORDER_OPTIONS_H
 
@@ -17,6 +17,21 @@ struct order_choice {
 		OPT_STRING(0, "rules", "RULES", struct_type, field.rules,                          \
 			   "rules of root: artc, default, or changes to the default such as "      \
 			   "+file_seq,-path_stage")
+
+struct part_choice {
+	const char *from, *to;
+};
+
+#define OPT_PART(struct_type, field)                                                               \
+	OPT_STRING(0, "from", "WHERE", struct_type, field.from,                                    \
+		   "begin at this time after the start (2.5s, 300ms), or at the event of this "    \
+		   "number (#120); what came before is only made ready"),                          \
+		OPT_STRING(0, "to", "WHERE", struct_type, field.to,                                \
+			   "end before this time, or before the event of this number")
+
+/* Likewise. */
+MUST_CHECK int part_choose(const struct cli *cli, const struct part_choice *choice,
+			   struct compile_options *ret);
 
 /* CLI_DONE; or CLI_FAILED, having said what is wrong with the choice. */
 MUST_CHECK int order_choose(const struct cli *cli, const struct order_choice *choice,

@@ -35,8 +35,9 @@ static int compile_to(const struct cli *cli, const struct prepare_options *o, st
 	struct plan_writer *w;
 	int r;
 
-	/* Told by order_choose() itself. */
-	if (order_choose(cli, &o->order, &compile) != CLI_DONE)
+	/* Told by them themselves. */
+	if (order_choose(cli, &o->order, &compile) != CLI_DONE ||
+	    part_choose(cli, &o->part, &compile) != CLI_DONE)
 		return -ECANCELED;
 	r = plan_writer_open(path, t, &writer, &w, err);
 	if (r < 0)
@@ -63,6 +64,13 @@ static int prepare_plan(const struct cli *cli, const struct prepare_options *o, 
 
 	if (r < 0)
 		return cli_fail(cli, &err);
+	if (plan_is_plan(t) && (o->part.from || o->part.to)) {
+		trace_close(t);
+		return cli_fail_with(cli,
+				     "%s: a plan is performed as a whole: give --from and --to to "
+				     "'reprise compile'",
+				     path);
+	}
 	if (plan_is_plan(t)) {
 		*ret = xstrdup(path);
 		trace_close(t);

@@ -9,6 +9,7 @@
 
 struct prepare_options {
 	struct order_choice order;
+	struct part_choice part;
 	enum snapshot_cache cache;
 	bool privileged_metadata, quiet;
 	const volatile sig_atomic_t *stop;

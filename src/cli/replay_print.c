@@ -181,6 +181,12 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	buf_printf(&b, "%-22s%llu of %llu, %llu made; %s\n", "actions",
 		   (unsigned long long)res->nr_done, (unsigned long long)res->nr_actions,
 		   (unsigned long long)res->nr_made, replay_end_words[res->end]);
+	if (res->nr_setup) {
+		buf_printf(&b, "%-22s%llu actions before the clock started, ", "state made ready",
+			   (unsigned long long)res->nr_setup);
+		strings_put_duration(&b, res->setup_ns);
+		buf_puts(&b, "\n");
+	}
 	put_time(&b, "elapsed", res->elapsed_ns);
 	put_time(&b, "original elapsed", res->original_elapsed_ns);
 	if (o->natural)
@@ -336,6 +342,8 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "planned_actions", res->nr_actions);
 	json_kv_u64(w, "made", res->nr_made);
 	json_kv_u64(w, "unbuilt", res->nr_unbuilt);
+	json_kv_u64(w, "setup_actions", res->nr_setup);
+	json_kv_u64(w, "setup_ns", res->setup_ns);
 	json_kv_u64(w, "lanes", res->nr_lanes);
 	json_kv_u64(w, "verified", res->nr_verified);
 	json_kv_u64(w, "verified_results", res->nr_results_verified);

@@ -61,8 +61,11 @@ static int model_tree(struct compiler *c, struct item *item, struct err *err)
 	return 0;
 }
 
+/* Of a part that ends before the trace does nobody recorded what it left. */
 static int copy_item(struct compiler *c, struct item *item, struct err *err)
 {
+	if (c->options->to.at && item->row->id == REC_tree_entry && !is_initial(item))
+		return 0;
 	return plan_writer_item(c->writer, item, err);
 }
 
@@ -164,10 +167,22 @@ static uint32_t lane_of_child(struct compiler *c, const struct thread *parent,
 
 /* One event. */
 
-static bool is_wanted(const struct compiler *c, const struct event *ev)
+/* Whether the event becomes a call of the plan, given that it can. */
+static bool is_wanted(const struct compiler *c, const struct event *ev, const struct facts *facts)
 {
-	return ev->enter_ns >= c->options->from_ns &&
-	       (!c->options->to_ns || ev->enter_ns < c->options->to_ns);
+	return !c->is_setup || part_needs(ev, facts);
+}
+
+/* The lane that the event's actions go to. */
+static uint32_t lane_of(struct compiler *c, const struct event *ev, struct thread *t)
+{
+	c->is_setup = part_is_before(&c->part, c->options, ev);
+	if (c->is_setup)
+		return PROLOGUE_LANE;
+	if (!t->in_part && c->part.begin_ns)
+		part_cut_think(&c->part, &t->think);
+	t->in_part = true;
+	return t->lane;
 }
 
 static void count_fate(struct compile_totals *t, enum fate fate)
@@ -181,6 +196,7 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 			struct err *err)
 {
 	struct thread *t = thread_of(c, ev);
+	uint32_t lane_nr = lane_of(c, ev, t);
 	enum fate fate = event_fate(c->model, ev, facts);
 	struct order_input in = {
 		.ev = ev, .facts = facts, .last = t->last, .has_last = t->has_last
@@ -190,16 +206,19 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	int r = 0;
 
 	in.lane_of_child = lane_of_child(c, t, facts);
-	lane = &c->lanes.list.items[t->lane];
+	lane = &c->lanes.list.items[lane_nr];
 	c->totals->nr_events++;
 	count_fate(c->totals, fate);
-	steps_plan(c, ev, facts, fate == FATE_ACTION && is_wanted(c, ev), lane);
+	if (!is_wanted(c, ev, facts))
+		fate = FATE_NOTHING;
+	steps_plan(c, ev, facts, fate == FATE_ACTION, lane);
 	r = ready_found(c, ev, facts, fate == FATE_ACTION, err);
 	if (r < 0)
 		return r;
 	steps_plan_drops(c, ev, facts, fate == FATE_ACTION);
-	in.action = c->steps.len > 0;
-	in.self = (struct action_ref){ .lane = t->lane,
+	/* All of the plan comes after the prologue: of what is in it the order need not know. */
+	in.action = c->steps.len > 0 && !c->is_setup;
+	in.self = (struct action_ref){ .lane = c->is_setup ? t->lane : lane_nr,
 				       .nr = lane->nr_actions + (in.action ? c->steps.len - 1 : 0),
 				       .enter_ns = ev->enter_ns,
 				       .exit_ns = ev->exit_ns };
@@ -207,6 +226,7 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	view.number = c->totals->nr_events;
 	view.action = in.action;
 	view.self = in.self;
+	view.self.lane = lane_nr;
 	if (c->observer)
 		c->observer->event(c->observer, &view);
 	if (in.action) {
@@ -216,6 +236,8 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 		t->last = lane->last = in.self;
 		t->has_last = lane->has_last = true;
 	} else {
+		if (c->steps.len)
+			r = steps_emit(c, &view, t, err);
 		think_pass(&t->think, ev, facts);
 	}
 	if (++c->nr_seen[ev->stream] == c->streams[ev->stream].nr_events)
@@ -298,6 +320,8 @@ static int compile_events(struct compiler *c, struct err *err)
 	while ((r = window_next(c->window, err)) > 0) {
 		const struct event *ev = window_present(c->window);
 
+		if (part_is_over(c->options, ev))
+			return 0;
 		/* Behind the event with which the first process begins, where there is one. */
 		if (!c->knows_start && ev->row->id != EV_thread_start)
 			state_at_start(c, ev);
@@ -340,11 +364,27 @@ static int copy_records(struct compiler *c, struct err *err)
 	return r;
 }
 
+static int note_bound(struct compiler *c, const char *key, const struct compile_bound *b)
+{
+	struct buf text = { 0 };
+	int r = 0;
+
+	buf_printf(&text, b->is_event ? "#%llu" : "%lluns", (unsigned long long)b->at);
+	if (b->at)
+		r = plan_writer_meta(c->writer, key, buf_str(&text));
+	buf_release(&text);
+	return r;
+}
+
 static int note_order(struct compiler *c)
 {
 	struct buf rules = { 0 };
 	int r = plan_writer_meta(c->writer, "order", c->options->policy->name);
 
+	if (!r)
+		r = note_bound(c, "part_from", &c->options->from);
+	if (!r)
+		r = note_bound(c, "part_to", &c->options->to);
 	rules_print(c->options->rules, &rules);
 	if (!r)
 		r = plan_writer_meta(c->writer, "rules", buf_str(&rules));
@@ -425,6 +465,7 @@ int compile_trace(struct trace *t, const struct compile_options *options, struct
 		(void)plan_writer_add_lane(w);
 	c.order = order_new(options->policy, &order);
 	c.shows_ahead = options->policy->ahead && c.nr_streams > 1;
+	part_init(&c.part, options);
 	arena_init(&c.arena);
 	r = compile_all(&c, err);
 	compiler_release(&c);

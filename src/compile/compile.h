@@ -22,6 +22,12 @@
 #include "plan/plan.h"
 #include "trace/reader.h"
 
+/* A place in a trace: a time since its beginning, or an event by its number. Zeroed: none. */
+struct compile_bound {
+	bool is_event;
+	uint64_t at; /* ns, or the number */
+};
+
 struct compile_options {
 	const struct order_policy *policy;
 	rule_set rules;
@@ -29,7 +35,8 @@ struct compile_options {
 		max_lanes; /* beyond it, lanes of ended threads are shared at any price; 0: the default */
 	size_t max_absent; /* as in fsmodel_options; 0: the default */
 	uint64_t max_range_bytes; /* as in order_options; 0: the default */
-	uint64_t from_ns, to_ns; /* only this part of the trace is acted; to 0: to its end */
+	/* Only this part of the trace is acted, what came before is made ready (part.h). */
+	struct compile_bound from, to;
 	struct progress *progress;
 };
 
@@ -58,6 +65,7 @@ struct compile_totals {
 	uint64_t nr_waiting; /* calls that edges and think time stand for */
 	uint64_t nr_unsupported; /* calls that should be made and cannot */
 	uint64_t nr_swapped; /* overlapping calls that changed places */
+	uint64_t nr_setup; /* actions that only make the state before a part */
 	uint64_t call_ns; /* spent in the calls of all actions, in the trace */
 };
 

@@ -245,6 +245,8 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 	const struct event *ev = view->ev;
 	uint64_t bytes = buffer_bytes(view->facts);
 
+	if (c->is_setup && part_make_seek(ev, view->facts, a))
+		return;
 	a->row = ev->row;
 	a->outcome = ev->outcome;
 	if (ev->flags & EVENT_COMPAT)
@@ -405,11 +407,15 @@ static void count_action(struct compiler *c, const struct event *ev)
 {
 	struct plan_totals *p = &c->totals->plan;
 
-	if (!p->nr_actions || ev->enter_ns < p->first_ns)
+	p->nr_actions++;
+	if (c->is_setup) {
+		c->totals->nr_setup++;
+		return;
+	}
+	if (!c->last_ns || ev->enter_ns < p->first_ns)
 		p->first_ns = ev->enter_ns;
 	if (ev->exit_ns > c->last_ns)
 		c->last_ns = ev->exit_ns;
-	p->nr_actions++;
 }
 
 /* Arguments are as many as the row has, whatever stood there before: most have few. */
@@ -440,7 +446,9 @@ int steps_emit(struct compiler *c, const struct compiled *view, struct thread *t
 			a->exit_ns = ev->exit_ns;
 			a->seq = ev->seq;
 		}
-		if (!i) {
+		if (c->is_setup)
+			a->flags |= ACTION_SETUP;
+		else if (!i) {
 			a->edges = c->edges.items;
 			a->nr_edges = (uint32_t)c->edges.len;
 			a->compute_before_ns = t->think.before_ns;

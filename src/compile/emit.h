@@ -4,6 +4,7 @@
 #define COMPILE_EMIT_H
 
 #include "compile/inside.h"
+#include "compile/part.h"
 #include "compile/texts.h"
 
 /* One action in the making. */
@@ -40,6 +41,8 @@ struct compiler {
 	struct slots slots;
 	bool shows_ahead; /* the order wants to see events before their turn */
 	bool tree_known;
+	struct part part;
+	bool is_setup; /* the present event is before the part */
 	bool knows_start; /* what the metadata say of the first process is in the model */
 	const struct trace_stream_info *streams;
 	size_t nr_streams;

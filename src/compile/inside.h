@@ -26,6 +26,7 @@ struct thread {
 	uint32_t tid;
 	uint32_t lane; /* NO_LANE before its first event */
 	bool has_last;
+	bool in_part; /* it has had an event in the part of the trace that is wanted */
 	struct action_ref last;
 	struct think think;
 };

@@ -26,6 +26,8 @@ enum action_flag {
 	ACTION_HAS_RESULT = 4, /* result is known */
 	ACTION_COMPAT = 8, /* was made through a 32-bit interface */
 	ACTION_ANY_OUTCOME = 16, /* the outcome depends on more than the storage: not verified */
+	ACTION_SETUP =
+		64, /* makes the state before a part of a trace: neither timed nor reported */
 	ACTION_PARTIAL_DATA = 32, /* bytes to be written were not all kept: filler stands in */
 };
 

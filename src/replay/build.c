@@ -715,6 +715,8 @@ static void build_head(struct builder *b)
 		a->flags |= READY_SHARED_FD;
 	if (act->row->sort == ROW_EVENT)
 		a->flags |= READY_SEEN;
+	if (act->flags & ACTION_SETUP)
+		a->flags |= READY_SEEN | READY_SETUP;
 	if (is_made(run, act))
 		a->fn = run->engine->find(act->row);
 	if (plan_ret_is_slot(act->row) && !act->outcome.err)
@@ -729,8 +731,9 @@ static void set_checks(struct builder *b)
 	if (!a->fn || (act->flags & ACTION_ANY_OUTCOME) || b->run->o->verify == RUN_VERIFY_OFF)
 		return;
 	a->flags |= READY_VERIFY;
-	if ((act->flags & ACTION_HAS_RESULT) && b->run->engine->gives_back &&
-	    b->run->o->verify == RUN_VERIFY_DATA && a->out && !(a->flags & READY_SINK))
+	if ((act->flags & ACTION_HAS_RESULT) && !(act->flags & ACTION_SETUP) &&
+	    b->run->engine->gives_back && b->run->o->verify == RUN_VERIFY_DATA && a->out &&
+	    !(a->flags & READY_SINK))
 		a->flags |= READY_RESULT;
 }
 

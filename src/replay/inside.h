@@ -64,6 +64,7 @@ enum ready_flag {
 	READY_UNBUILT = 32, /* the plan lacks what the call needs */
 	READY_SHARED_FD = 64,
 	READY_SEEN = 128, /* the plan's own action, not in the trace */
+	READY_SETUP = 512, /* made before the clock starts */
 	READY_FROM_FDS = 256, /* its pathname begins in the directory of our descriptors */
 };
 
@@ -128,6 +129,7 @@ enum note_flag {
 	NOTE_TIMED = 4, /* late_ns means something */
 	NOTE_PLAN = 8, /* the plan's own action */
 	NOTE_UNBUILT = 16,
+	NOTE_SETUP = 32, /* made before the clock started */
 };
 
 struct notes {
@@ -175,6 +177,7 @@ struct lane_sums {
 	uint64_t nr_done, nr_made, nr_verified, nr_results;
 	uint64_t edge_wait_ns, nr_edge_waits, deadline_wait_ns, load_wait_ns, note_wait_ns;
 	uint64_t nr_direct; /* fallbacks */
+	uint64_t nr_setup; /* actions that only made a state */
 	uint64_t last_exit_ns;
 	uint64_t cpu_ns;
 };
@@ -212,6 +215,9 @@ struct lane {
 	uint32_t stream_pid, stream_tid;
 };
 
+/* What lanes wait for before their first action. */
+enum run_go { RUN_GO_NOT, RUN_GO_PROLOGUES, RUN_GO_ALL };
+
 struct run_plan {
 	struct plan *plan;
 	uint32_t lane_base, slot_base, nr_slots;
@@ -225,7 +231,7 @@ struct run {
 	uint32_t nr_started; /* lanes that have a thread */
 	double scale, scale_compute;
 	struct ticker ticker;
-	uint64_t start_ns; /* of the ticker */
+	_Atomic uint64_t start_ns; /* of the ticker; first of the prologue, then of the rest */
 	struct sync_hub hub;
 	struct run_plan *plans;
 	uint32_t nr_plans;
@@ -241,12 +247,14 @@ struct run {
 	 * plans; -1: none. Only ever looked into for the number of a slot.
 	 */
 	int fds_fd;
+	int drop_fd; /* where the page cache is dropped; -1: nowhere, or nobody asked */
 	const uint8_t *filler; /* stands for bytes that were not kept */
 	uint64_t filler_bytes;
 	uint8_t *sink; /* for reads that are larger than a lane's buffer: nobody looks at it */
 	uint64_t sink_bytes;
-	_Atomic uint32_t go; /* lanes start when it is not 0: a futex */
+	_Atomic uint32_t go; /* enum run_go: a futex */
 	_Atomic uint32_t nr_set_up, nr_ended; /* lanes: futexes */
+	uint32_t nr_prologues;
 	struct bell loader_bell, keeper_bell;
 	uint64_t big_bytes; /* loader: in use for big blocks */
 	bool reserve_busy; /* loader */
@@ -275,6 +283,12 @@ uint64_t build_bound(const struct run *run, const struct action *act);
 MUST_CHECK int build_action(struct run *run, struct lane *l, const struct action *act,
 			    struct ready *a, uint8_t *parts, uint64_t parts_bytes,
 			    uint64_t *ret_used, struct err *err);
+
+/* What must be done before the clock starts. */
+static inline bool lane_is_prologue(const struct lane *l)
+{
+	return !l->plan_lane && plan_totals(l->plan->plan)->has_prologue;
+}
 
 /* lane.c */
 void *lane_main(void *arg);

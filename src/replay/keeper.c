@@ -50,6 +50,11 @@ static void add_up(struct run *run, const struct note *n)
 	struct run_call *c = &res->calls[n->row_id];
 	uint64_t ns = clock_sub_ns(n->exit_ns, n->enter_ns);
 
+	if (n->flags & NOTE_SETUP) {
+		res->nr_setup++;
+		res->nr_unbuilt += (n->flags & NOTE_UNBUILT) != 0;
+		return;
+	}
 	c->count++;
 	c->errors += n->err != 0;
 	c->mismatches += (n->flags & NOTE_MISMATCH) != 0;

@@ -276,7 +276,8 @@ static void fill_note(struct note *n, const struct ready *a, const struct outcom
 	n->pid = a->pid;
 	n->tid = a->tid;
 	n->flags = (uint16_t)((a->fn ? NOTE_MADE : 0) | (a->flags & READY_SEEN ? NOTE_PLAN : 0) |
-			      (a->flags & READY_UNBUILT ? NOTE_UNBUILT : 0));
+			      (a->flags & READY_UNBUILT ? NOTE_UNBUILT : 0) |
+			      (a->flags & READY_SETUP ? NOTE_SETUP : 0));
 }
 
 /* The lane's cwd is its own (set_up()), so that nobody else sees it moved. */
@@ -335,6 +336,7 @@ static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 	atomic_store_explicit(&l->state->nr_done, nr + 1, memory_order_relaxed);
 
 	l->sums.last_exit_ns = exit_ns;
+	l->sums.nr_setup += (a->flags & READY_SETUP) != 0;
 	fill_note(note, a, &got);
 	note->enter_ns = enter_ns;
 	note->exit_ns = exit_ns;
@@ -398,6 +400,17 @@ static bool set_up(struct lane *l)
 	return true;
 }
 
+/* Prologues go first, and alone. */
+static bool wait_to_go(struct lane *l)
+{
+	struct run *run = l->run;
+	uint32_t go, wanted = lane_is_prologue(l) ? RUN_GO_PROLOGUES : RUN_GO_ALL;
+
+	while ((go = atomic_load(&run->go)) < wanted && !run_is_stopped(run))
+		sync_futex_wait(&run->go, go, 0);
+	return go >= wanted;
+}
+
 void *lane_main(void *arg)
 {
 	struct lane *l = arg;
@@ -406,9 +419,7 @@ void *lane_main(void *arg)
 
 	atomic_fetch_add(&run->nr_set_up, 1);
 	sync_futex_wake(&run->nr_set_up);
-	while (!atomic_load(&run->go) && !run_is_stopped(run))
-		sync_futex_wait(&run->go, 0, 0);
-	if (ready && atomic_load(&run->go)) {
+	if (wait_to_go(l) && ready) {
 		l->sums.last_exit_ns = run->start_ns;
 		work(l);
 	}

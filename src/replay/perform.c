@@ -191,6 +191,7 @@ static int make_lanes(struct run *run, struct err *err)
 		l->plan = &run->plans[p];
 		l->plan_lane = i - l->plan->lane_base;
 		l->state = &run->res->lanes[i];
+		run->nr_prologues += lane_is_prologue(l);
 		l->rng = (run->o->perturb_seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + i + 1;
 		sync_counter_init(&l->done);
 		sync_counter_init(&l->started);
@@ -259,6 +260,8 @@ static int open_outside(struct run *run, struct outside *o, struct err *err)
 	o->latency_fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
 	if (o->latency_fd >= 0 && run->o->speed != RUN_AFAP)
 		(void)write(o->latency_fd, &no_latency, sizeof(no_latency)); /* a wish */
+	if (run->o->drop_cache)
+		run->drop_fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
 	if (run->o->output) {
 		AUTO_FREE char *copy = xstrdup(run->o->output);
 		AUTO_FREE char *copy2 = xstrdup(run->o->output);
@@ -320,27 +323,68 @@ static int start_threads(struct run *run, pthread_t *loader, pthread_t *keeper, 
 	return -r;
 }
 
+static void wait_for_lanes(struct run *run, uint32_t nr)
+{
+	uint32_t n;
+
+	while ((n = atomic_load(&run->nr_ended)) < nr) {
+		sync_futex_wait(&run->nr_ended, n, POLL_NS);
+		if (run_is_stopped(run)) {
+			nr = run->nr_started;
+			wake_all(run);
+		}
+	}
+}
+
+static void start_clock(struct run *run, enum run_go go)
+{
+	run->start_ns = ticker_now_ns(&run->ticker);
+	atomic_store(&run->res->began_ns, clock_monotonic_ns());
+	atomic_store(&run->go, (uint32_t)go);
+	sync_futex_wake(&run->go);
+}
+
+/* What the prologue wrote is not to be written back in the time that is measured. */
+static void settle(struct run *run)
+{
+	int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		(void)syncfs(fd); /* what cannot be written will be met by the run */
+		(void)close(fd);
+	}
+	if (run->drop_fd >= 0)
+		(void)write(run->drop_fd, "3", 1); /* a wish */
+}
+
+static bool has_setup(const struct run *run)
+{
+	uint64_t nr = 0;
+	uint32_t i;
+
+	for (i = 0; i < run->nr_lanes; i++)
+		if (lane_is_prologue(&run->lanes[i]))
+			nr += run->lanes[i].sums.nr_setup;
+	return nr > 0;
+}
+
 static void let_go(struct run *run)
 {
+	uint64_t begin_ns;
 	uint32_t n;
 
 	while ((n = atomic_load(&run->nr_set_up)) < run->nr_started)
 		sync_futex_wait(&run->nr_set_up, n, 0);
-	run->start_ns = ticker_now_ns(&run->ticker);
-	atomic_store(&run->res->began_ns, clock_monotonic_ns());
-	atomic_store(&run->go, 1);
-	sync_futex_wake(&run->go);
-}
-
-static void wait_for_lanes(struct run *run)
-{
-	uint32_t n;
-
-	while ((n = atomic_load(&run->nr_ended)) < run->nr_started) {
-		sync_futex_wait(&run->nr_ended, n, POLL_NS);
-		if (run_is_stopped(run))
-			wake_all(run);
+	start_clock(run, RUN_GO_PROLOGUES);
+	begin_ns = run->start_ns;
+	wait_for_lanes(run, run->nr_prologues);
+	if (run_is_stopped(run))
+		return;
+	if (has_setup(run)) {
+		settle(run);
+		run->res->setup_ns = ticker_now_ns(&run->ticker) - begin_ns;
 	}
+	start_clock(run, RUN_GO_ALL);
 }
 
 static void sum_up(struct run *run)
@@ -383,7 +427,7 @@ static int go_through(struct run *run, struct err *err)
 	r = start_threads(run, &loader, &keeper, &has_loader, &has_keeper);
 	if (!r)
 		let_go(run);
-	wait_for_lanes(run);
+	wait_for_lanes(run, run->nr_started);
 	bell_ring(&run->loader_bell);
 	bell_ring(&run->keeper_bell);
 	for (i = 0; i < run->nr_lanes; i++)
@@ -432,7 +476,7 @@ int run_perform_here(const char *const *plans, unsigned int nr_plans, const char
 		     const struct run_options *o, struct run_result *res, struct err *err)
 {
 	struct outside outside = { .latency_fd = -1, .output_dir = -1 };
-	struct run run = { .o = o, .res = res, .null_fd = -1, .fds_fd = -1 };
+	struct run run = { .o = o, .res = res, .null_fd = -1, .fds_fd = -1, .drop_fd = -1 };
 	uint32_t i;
 	int r;
 

@@ -48,6 +48,7 @@ struct run_options {
 	bool no_contain;
 	bool privileged_metadata; /* owners and set-id bits are applied */
 	const char *output; /* the trace of the run; NULL: none */
+	bool drop_cache; /* what a prologue brought into memory is dropped before the clock starts */
 	bool replace; /* an existing output is replaced */
 	uint64_t stall_ns; /* end the run when nothing moved for so long; 0: never */
 	uint64_t max_file_bytes; /* no file grows beyond; 0: no limit */
@@ -125,6 +126,8 @@ struct run_result {
 	struct err err;
 
 	uint64_t nr_actions, nr_done; /* in the plans; performed */
+	uint64_t nr_setup; /* of the performed: made before the clock started */
+	uint64_t setup_ns; /* that took so long */
 	uint64_t nr_made; /* calls that were really made */
 	uint64_t nr_verified, nr_results_verified;
 	uint64_t elapsed_ns, original_elapsed_ns;
