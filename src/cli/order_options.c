@@ -71,6 +71,9 @@ void contradictions_print(const struct fsmodel_totals *t, FILE *out)
 			contradiction_names[i], (unsigned long long)t->contradictions[i],
 			(unsigned long long)t->repaired[i]);
 	}
+	if (t->nr_outside)
+		fprintf(out, "  %llu calls failed for reasons outside the model\n",
+			(unsigned long long)t->nr_outside);
 }
 
 void contradictions_json(const struct fsmodel_totals *t, struct json *w)
@@ -82,4 +85,5 @@ void contradictions_json(const struct fsmodel_totals *t, struct json *w)
 			json_kv_u64(w, contradiction_names[i], t->contradictions[i]);
 	}
 	json_object_end(w);
+	json_kv_u64(w, "failures_outside", t->nr_outside);
 }

@@ -3,8 +3,9 @@
  * Mounts, as far as the model goes: a mount covers a name with another root, of
  * which is known what the type of the file system tells; an unmount uncovers
  * it. All processes see the same tree: private mount namespaces are not told
- * apart. Below a bind mount .. leads to where the directory really is. What
- * pivot_root() does to the tree is not followed.
+ * apart. Below a bind mount .. leads to where the directory really is. After
+ * pivot_root() the new root is where it was, but the root of all who had the old
+ * one; of what is then under the name of the old one nothing is known.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 
 #include "base/banned.h"
 #include "fsmodel/names.h"
+#include "fsmodel/tables.h"
 
 /* Changes of what is mounted, not of where. */
 #define MOUNT_CHANGES (MS_REMOUNT | MS_SHARED | MS_PRIVATE | MS_SLAVE | MS_UNBINDABLE)
@@ -155,8 +157,27 @@ static struct outcome ask_pivot_root(struct call *c)
 	return succeeds(0);
 }
 
+static void apply_pivot_root(struct call *c)
+{
+	struct inode *old = c->fs->root->dir, *new = c->at.inode;
+	struct entry *e = c->at2.entry;
+	struct inode *unknown;
+
+	if (!new || new == old)
+		return;
+	move_directories(c, old, new);
+	/* With the same directory twice the old root lies upon the new one, until it is unmounted. */
+	if (!e || !c->at2.inode || c->at2.inode == new || e->target != c->at2.inode)
+		return;
+	unknown = inode_guess(c->m, S_IFDIR);
+	unknown->initial = false;
+	unknown->special = true;
+	unknown->dev = 0;
+	cover(c, e, unknown);
+}
+
 const struct call_row model_mount = { ask_mount, apply_mount, NULL };
 const struct call_row model_umount = { ask_umount, apply_umount, NULL };
 const struct call_row model_umount2 = { ask_umount, apply_umount, NULL };
 const struct call_row model_move_mount = { ask_move_mount, apply_mount, NULL };
-const struct call_row model_pivot_root = { ask_pivot_root, NULL, NULL };
+const struct call_row model_pivot_root = { ask_pivot_root, apply_pivot_root, NULL };

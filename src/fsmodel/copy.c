@@ -282,8 +282,10 @@ struct outcome ask_sync(struct call *c)
 	uint64_t from = 0, to = TOUCH_TO_END;
 	struct inode *i;
 
-	if (info->fd < 0)
+	if (info->fd < 0) {
+		touch_use(c, &c->m->storage, TOUCH_READ);
 		return succeeds(0);
+	}
 	c->fd = fd_usable(c, value_int_or(arg_at(c, (unsigned int)info->fd), -1));
 	if (!c->fd)
 		return fails(EBADF);
@@ -301,7 +303,11 @@ struct outcome ask_sync(struct call *c)
 		to = n ? from + (uint64_t)n : TOUCH_TO_END;
 	}
 	if (is_stream(c->fd->open))
-		return row->id == SC_syncfs ? succeeds(0) : fails(EINVAL);
+		return row->id == SC_syncfs ? succeeds(0) : fails(EINVAL); /* of no storage */
+	if (row->id == SC_syncfs) {
+		touch_use(c, &c->m->storage, TOUCH_READ);
+		return succeeds(0);
+	}
 	i = c->fd->open->inode;
 	if (is_odd(i)) {
 		c->unsure = true;
@@ -309,7 +315,7 @@ struct outcome ask_sync(struct call *c)
 	}
 	if (i->type == S_IFDIR)
 		touch_use(c, &i->res, TOUCH_LIST | TOUCH_META_READ);
-	else if (row->id != SC_syncfs)
+	else
 		touch_add(c, &i->res, TOUCH_READ | TOUCH_SIZE_READ | TOUCH_META_READ, from, to);
 	return succeeds(0);
 }

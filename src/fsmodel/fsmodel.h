@@ -174,6 +174,7 @@ bool fsmodel_path(const struct fsmodel *m, const struct res *res, struct buf *ou
 /* Counts by kind since the beginning. */
 struct fsmodel_totals {
 	uint64_t contradictions[CONTRADICTION_MAX], repaired[CONTRADICTION_MAX];
+	uint64_t nr_outside; /* calls that failed for a reason that the model cannot know */
 	uint64_t nr_files, nr_names, nr_absent, nr_fds; /* alive now */
 };
 

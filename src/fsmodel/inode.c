@@ -103,6 +103,7 @@ struct inode *inode_new(struct fsmodel *m, uint32_t type, uint32_t mode)
 	res_init(m, &i->res, RES_FILE);
 	i->res.generation = 1;
 	i->type = type & S_IFMT;
+	i->res.directory = i->type == S_IFDIR;
 	i->mode = mode & 07777;
 	i->mode_known = true;
 	i->size_known = true;
@@ -256,6 +257,7 @@ void inode_set_type(struct fsmodel *m, struct inode *i, uint32_t type)
 		return; /* with all that may be below it */
 	}
 	i->type = type;
+	i->res.directory = type == S_IFDIR;
 	if (!i->mode_known)
 		i->mode = guess_mode(type);
 	if (i->first && !i->first->given) {

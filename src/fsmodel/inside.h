@@ -325,6 +325,7 @@ struct fsmodel {
 	struct facts facts;
 	struct fsmodel_totals totals;
 	uint64_t next_id; /* of resources, from 1 */
+	struct res storage; /* RES_STORAGE: file systems are not told apart */
 	struct names *names;
 	struct tables *tables;
 	struct buf why; /* of the last contradiction */

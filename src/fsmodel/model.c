@@ -113,7 +113,11 @@ void contradict(struct call *c, enum contradiction kind, bool repaired, const ch
 	va_end(ap);
 }
 
-/* Errors whose cause is not in the state that is modelled: they contradict nothing. */
+/*
+ * Errors whose cause is not in the state that is modelled: supplementary groups,
+ * capabilities and security modules, space and quotas, how much a pipe holds, what
+ * a device or a peer says. They contradict nothing and change nothing.
+ */
 static bool is_outside(int err)
 {
 	switch (err) {
@@ -390,6 +394,8 @@ static void observe(struct call *c, const struct row_info *info, struct outcome 
 			return;
 		}
 		refs_collect(c, info, false);
+		if (!c->unsure && foretold.err != ev->outcome.err && is_outside(ev->outcome.err))
+			c->m->totals.nr_outside++;
 		if (!error_fits(c, foretold)) {
 			bool mended = mends_failures(ev->row) && info->calls->mend &&
 				      info->calls->mend(c);
@@ -548,6 +554,7 @@ struct fsmodel *fsmodel_new(const struct fsmodel_options *options)
 	m->tables = xcalloc(1, sizeof(*m->tables));
 	tree_init(m);
 	tables_init(m);
+	res_init(m, &m->storage, RES_STORAGE);
 	return m;
 }
 

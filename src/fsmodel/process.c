@@ -46,6 +46,33 @@ void set_directory(struct call *c, struct handle **place, struct inode *dir)
 	handle_unref(c, c->m, old);
 }
 
+static void move_if_at(struct call *c, struct handle **place, struct inode *from, struct handle *to)
+{
+	if ((*place)->dir != from)
+		return;
+	handle_unref(c, c->m, *place);
+	*place = to;
+	to->refs++;
+}
+
+void move_directories(struct call *c, struct inode *from, struct inode *to)
+{
+	struct handle *h = handle_new(c->m, to);
+
+	touch_use(c, &h->res, TOUCH_CREATE);
+	inode_ref(from);
+	IDS_EACH (&c->m->tables->threads, s) {
+		struct fs_state *fs = ((struct thread *)s->value)->fs;
+
+		if (!fs)
+			continue;
+		move_if_at(c, &fs->root, from, h);
+		move_if_at(c, &fs->cwd, from, h);
+	}
+	inode_unref(c->m, from);
+	handle_unref(c, c->m, h);
+}
+
 static struct fs_state *fs_copy(const struct fs_state *from)
 {
 	struct fs_state *fs = xmalloc(sizeof(*fs));

@@ -6,6 +6,7 @@
 #ifndef FSMODEL_RES_H
 #define FSMODEL_RES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum res_kind {
@@ -18,12 +19,14 @@ enum res_kind {
 	RES_AIO, /* a context of asynchronous requests, or one request in it */
 	RES_STREAM, /* what goes one way through a pipe, socket or eventfd */
 	RES_LOCKS, /* the locks of a file */
+	RES_STORAGE, /* all that is stored: what sync() writes out */
 	RES_KIND_MAX,
 };
 
 struct res {
 	uint64_t id; /* never used again */
 	uint8_t kind; /* enum res_kind */
+	bool directory; /* of RES_FILE, as far as it is known what it is */
 	uint32_t generation; /* of its name, from 1; a name that was never there has 0 */
 	int32_t slot; /* of a plan, -1: none; kept here for whoever compiles */
 	void *order; /* a policy's; NULL until it puts something there */
@@ -36,7 +39,8 @@ struct res {
  *              before every touch after them
  *   conflicts  of RES_FILE, RES_STREAM, RES_LOCKS: WRITE against READ and WRITE of
  *              overlapping bytes; SIZE_WRITE against SIZE_READ and SIZE_WRITE;
- *              META_WRITE against META_READ and META_WRITE; LIST against ENTRY
+ *              META_WRITE against META_READ and META_WRITE; LIST against ENTRY;
+ *              READ of RES_STORAGE against all of TOUCH_STORED of any file
  *   sequence   of RES_OPEN: OFFSET against OFFSET
  */
 enum touch_how {
@@ -59,6 +63,8 @@ enum touch_how {
 };
 
 #define TOUCH_STAGE (TOUCH_CREATE | TOUCH_DELETE | TOUCH_CHANGE)
+/* What changes a file, and so what there is to be written out. */
+#define TOUCH_STORED (TOUCH_WRITE | TOUCH_SIZE_WRITE | TOUCH_META_WRITE | TOUCH_ENTRY)
 #define TOUCH_TO_END UINT64_MAX
 
 struct touch {

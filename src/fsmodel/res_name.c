@@ -91,6 +91,9 @@ void fsmodel_res_name(const struct fsmodel *m, const struct res *res, struct buf
 	case RES_OPEN:
 		put_open(m, CONTAINER(res, struct open_file), out);
 		break;
+	case RES_STORAGE:
+		buf_puts(out, "storage");
+		break;
 	case RES_HANDLE:
 		put_inode(m, "dir", CONTAINER(res, struct handle)->dir, out);
 		break;

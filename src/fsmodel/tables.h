@@ -99,6 +99,8 @@ struct thread *thread_of(struct call *c);
 struct process *process_by_pid(const struct fsmodel *m, uint32_t pid);
 /* A cwd or root becomes another: a new handle, touched. */
 void set_directory(struct call *c, struct handle **place, struct inode *dir);
+/* Whoever has the one as cwd or root gets the other. */
+void move_directories(struct call *c, struct inode *from, struct inode *to);
 /* Events that are not calls. */
 void process_event(struct call *c);
 void tables_init(struct fsmodel *m);

@@ -19,7 +19,6 @@ struct rare {
 
 struct file_state {
 	struct state state;
-	bool directory;
 	struct ranges bytes;
 	struct rw size, meta;
 	struct rare *rare;
@@ -87,10 +86,10 @@ static void touch_conflicts(struct file_state *f, const struct touch *touch,
 		touch_listing(f, how, self, sink);
 }
 
-static void touch_life(struct touches *t, struct file_state *f, uint32_t how,
+static void touch_life(struct touches *t, struct file_state *f, bool seq, uint32_t how,
 		       const struct users *self, const struct sink *sink)
 {
-	if (has_rule(t, RULE_file_seq) && !f->directory)
+	if (seq)
 		rw_next(&rare_of(f)->life, &self->one, sink, RULE_file_seq);
 	else if (has_rule(t, RULE_file_stage) && how & (TOUCH_CREATE | TOUCH_DELETE))
 		rw_write(&rare_of(f)->life, &self->one, sink, RULE_file_stage);
@@ -101,24 +100,35 @@ static void touch_life(struct touches *t, struct file_state *f, uint32_t how,
 void file_touch(struct touches *t, const struct touch *touch, const struct users *self,
 		const struct sink *sink)
 {
+	bool seq = has_rule(t, RULE_file_seq) && !touch->res->directory;
 	struct file_state *f;
-	bool seq;
 
 	if (!has_rule(t, RULE_file_seq) && !has_rule(t, RULE_file_stage) &&
 	    !has_rule(t, RULE_file_range) && !touch->res->order)
 		return;
 	f = file_of(t, touch->res);
-	if (touch->how & (TOUCH_LIST | TOUCH_ENTRY))
-		f->directory = true;
-	seq = has_rule(t, RULE_file_seq) && !f->directory;
 	if (f->rare) {
 		sink_ask_all(sink, &f->rare->name_changes, RULE_path_stage);
 		if (touch->how & TOUCH_ENTRY)
 			sink_ask_all(sink, &f->rare->name_uses, RULE_path_stage);
 	}
-	touch_life(t, f, touch->how, self, sink);
-	if (has_rule(t, RULE_file_range) && !seq)
+	touch_life(t, f, seq, touch->how, self, sink);
+	if (!has_rule(t, RULE_file_range))
+		return;
+	if (!seq)
 		touch_conflicts(f, touch, self, sink);
+	if (touch->how & TOUCH_STORED) {
+		sink_ask_all(sink, &t->syncs, RULE_file_range);
+		users_add(&t->changes, &self->one);
+	}
+}
+
+void storage_touch(struct touches *t, const struct users *self, const struct sink *sink)
+{
+	if (!has_rule(t, RULE_file_range))
+		return;
+	sink_ask_all(sink, &t->changes, RULE_file_range);
+	users_add(&t->syncs, &self->one);
 }
 
 void file_absorb(struct touches *t, struct res *dir, const struct rw *name)

@@ -71,6 +71,8 @@ void touches_release(struct touches *t)
 		free_state(s);
 	}
 	t->all = NULL;
+	users_release(&t->changes);
+	users_release(&t->syncs);
 }
 
 /* A reader may have seen the end of what a pipe will ever hold: it comes after those who closed it. */
@@ -123,6 +125,9 @@ void touches_act(struct touches *t, const struct order_input *in, const struct s
 		switch (touch->res->kind) {
 		case RES_FILE:
 			file_touch(t, touch, &self, sink);
+			break;
+		case RES_STORAGE:
+			storage_touch(t, &self, sink);
 			break;
 		case RES_OPEN:
 			open_touch(t, touch, &self, sink);

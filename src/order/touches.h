@@ -39,6 +39,7 @@ struct touches {
 	rule_set rules;
 	struct state *all;
 	struct range_budget budget;
+	struct users changes, syncs; /* of any file; of all that is stored */
 };
 
 static inline bool has_rule(const struct touches *t, enum rule rule)
@@ -67,6 +68,8 @@ void stage_touch(struct touches *t, const struct touch *touch, const struct user
 void file_touch(struct touches *t, const struct touch *touch, const struct users *self,
 		const struct sink *sink);
 void file_release(struct state *state);
+/* All that was changed is written out. */
+void storage_touch(struct touches *t, const struct users *self, const struct sink *sink);
 /* A name is no longer remembered by itself; its directory takes over who used and who changed it. */
 void file_absorb(struct touches *t, struct res *dir, const struct rw *name);
 

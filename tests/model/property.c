@@ -149,12 +149,20 @@ static bool conflict(uint8_t kind, const struct touch *a, const struct touch *b)
 	       either(a, b, TOUCH_LIST, TOUCH_ENTRY);
 }
 
+static bool syncs(const struct seen *a, size_t i, const struct seen *b, size_t k)
+{
+	return a->kinds[i] == RES_STORAGE && b->kinds[k] == RES_FILE &&
+	       (b->touches[k].how & TOUCH_STORED);
+}
+
 static bool conflicts(const struct seen *a, const struct seen *b)
 {
 	for (size_t i = 0; i < a->nr_touches; i++) {
 		for (size_t k = 0; k < b->nr_touches; k++) {
 			if (a->ids[i] == b->ids[k] &&
 			    conflict(a->kinds[i], &a->touches[i], &b->touches[k]))
+				return true;
+			if (syncs(a, i, b, k) || syncs(b, k, a, i))
 				return true;
 		}
 	}

@@ -11,7 +11,8 @@
  *   - N1>F2         name 1 is forgotten into directory 2;  - N1>  into nothing
  *
  *   RES   Kn:HOW  or  Kn:HOW[FROM,TO)
- *   K     N name, F file, D descriptor, O open file, H handle, M map, A aio, S stream, L locks
+ *   K     N name, F file, G directory (F of another number), D descriptor, O open file,
+ *         H handle, M map, A aio, S stream, L locks, T all storage
  *   HOW   c create, d delete, x change, r read, w write, s size read, S size written,
  *         m metadata read, M metadata written, l listed, e entry, o offset, f failed, u used
  *
@@ -31,7 +32,7 @@
 
 #define RIG_ACTIONS 512
 #define RIG_LANES 64
-#define RIG_KINDS 10
+#define RIG_KINDS 11
 #define RIG_RES 64
 
 struct rig {
@@ -162,13 +163,16 @@ static uint32_t rig_how(char c)
 
 static struct res *rig_res(const char *text, char **ret_end)
 {
-	static const char letters[] = ".FNDOHMASL"; /* enum res_kind */
-	const char *kind = strchr(letters, *text);
+	static const char letters[] = ".FNDOHMASLT"; /* enum res_kind */
+	bool directory = *text == 'G';
+	const char *kind = strchr(letters, directory ? 'F' : *text);
 	unsigned long n;
 
 	assert_true(*text && kind);
 	n = strtoul(text + 1, ret_end, 10);
 	assert_true(n < RIG_RES);
+	if (directory)
+		rig.res[kind - letters][n].directory = true;
 	return &rig.res[kind - letters][n];
 }
 

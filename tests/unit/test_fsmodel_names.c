@@ -404,6 +404,81 @@ static void test_removed_directory(void **state)
 	ok("open(path=\"x\", flags=O_WRONLY|O_CREAT, mode=0644) = -1 ENOENT");
 }
 
+static void test_mounts(void **state)
+{
+	(void)state;
+	ok("mkdir(path=\"/a/d\", mode=0755) = 0");
+	ok("mkdir(path=\"/a/d/e\", mode=0755) = 0");
+	ok("mkdir(path=\"/a/m\", mode=0755) = 0");
+	ok("mount(source=\"/a/d\", target=\"/a/m\", filesystemtype=NULL, mountflags=MS_BIND, data=NULL) = 0");
+	ok("stat(path=\"/a/m/e\") = 0");
+	ok("umount2(target=\"/a/m\", flags=0) = 0");
+	ok("stat(path=\"/a/m/e\") = -1 ENOENT");
+	ok("mount(source=\"x\", target=\"/a/m\", filesystemtype=\"tmpfs\", mountflags=0, data=NULL) = 0");
+	ok("stat(path=\"/a/m/e\") = -1 ENOENT");
+	ok("mkdir(path=\"/a/m/f\", mode=0755) = 0");
+	ok("umount2(target=\"/a/m\", flags=0) = 0");
+	ok("stat(path=\"/a/m/f\") = -1 ENOENT");
+}
+
+/* Of two processes: 2 has a root of its own. */
+static void test_pivot_root(void **state)
+{
+	(void)state;
+	ok("mkdir(path=\"/a/r\", mode=0755) = 0");
+	ok("mkdir(path=\"/a/r/old\", mode=0755) = 0");
+	ok("mkdir(path=\"/a/r/x\", mode=0755) = 0");
+	ok("mkdir(path=\"/a/q\", mode=0755) = 0");
+	ok("1/1 #1 0+1 fork() = 2");
+	ok("2/2 #1 1+1 chroot(path=\"/a/q\") = 0");
+	ok("1/1 #1 2+1 fork() = 3");
+	ok("pivot_root(new_root=\"/a/r\", put_old=\"/a/r/old\") = 0");
+	ok("stat(path=\"/x\") = 0");
+	assert_true(touched("file(/a/r/x)") & TOUCH_META_READ);
+	ok("stat(path=\"/a\") = -1 ENOENT");
+	ok("3/3 #1 3+1 stat(path=\"/x\") = 0");
+	ok("3/3 #1 4+1 stat(path=\"x\") = 0"); /* its cwd was the old root */
+	ok("3/3 #1 5+1 stat(path=\"../../x\") = 0");
+	ok("2/2 #1 6+1 stat(path=\"/x\") = -1 ENOENT");
+	/* What the old root shows there is not known, until it goes. */
+	ok("stat(path=\"/old/a/q\") = 0");
+	ok("umount2(target=\"/old\", flags=MNT_DETACH) = 0");
+	ok("stat(path=\"/old/a\") = -1 ENOENT");
+	ok("mkdir(path=\"/y\", mode=0755) = 0");
+	/* In place, as those do who have no name for the old one. */
+	ok("chdir(path=\"/x\") = 0");
+	ok("pivot_root(new_root=\".\", put_old=\".\") = 0");
+	ok("umount2(target=\".\", flags=MNT_DETACH) = 0");
+	ok("stat(path=\"/y\") = -1 ENOENT");
+	ok("chdir(path=\"/\") = 0");
+	assert_true(touched("file(/a/r/x)") || touched("dir(/a/r/x)"));
+}
+
+static void test_sync(void **state)
+{
+	(void)state;
+	ok("open(path=\"/a/f\", flags=O_WRONLY|O_CREAT, mode=0644) = 3");
+	ok("sync() = 0");
+	assert_int_equal(touched("storage") & TOUCH_READ, TOUCH_READ);
+	ok("syncfs(fd=3) = 0");
+	assert_int_equal(touched("storage") & TOUCH_READ, TOUCH_READ);
+	ok("fsync(fd=3) = 0");
+	assert_int_equal(touched("storage"), 0);
+	ok("syncfs(fd=7) = -1 EBADF");
+	assert_int_equal(touched("storage"), 0);
+}
+
+/* Groups, capabilities, space: what the model cannot know is no contradiction, and is counted. */
+static void test_outside(void **state)
+{
+	(void)state;
+	ok("mkdir(path=\"/a/d\", mode=0755) = -1 EACCES");
+	ok("mkdir(path=\"/a/d\", mode=0755) = -1 ENOSPC");
+	ok("mkdir(path=\"/b/d\", mode=0755) = -1 ENOENT");
+	assert_int_equal(fsmodel_totals(m).nr_outside, 2);
+	ok("mkdir(path=\"/a/d\", mode=0755) = 0");
+}
+
 static void test_paths_through_descriptors(void **state)
 {
 	(void)state;
@@ -752,6 +827,10 @@ int main(void)
 		KNOWN(test_rename),
 		KNOWN(test_removed_directory),
 		KNOWN(test_paths_through_descriptors),
+		KNOWN(test_mounts),
+		KNOWN(test_pivot_root),
+		KNOWN(test_sync),
+		KNOWN(test_outside),
 		UNKNOWN(test_inference),
 		UNKNOWN(test_inferred_symlink),
 		KNOWN(test_tree_items),

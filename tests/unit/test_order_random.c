@@ -53,11 +53,18 @@ static bool conflict(const struct touch *a, const struct touch *b)
 	       (h & TOUCH_LIST && i & TOUCH_ENTRY) || (i & TOUCH_LIST && h & TOUCH_ENTRY);
 }
 
-/* Whether the rules order two touches of one resource, of which a came first. */
+static bool syncs(const struct touch *a, const struct touch *b)
+{
+	return a->res->kind == RES_STORAGE && b->res->kind == RES_FILE && b->how & TOUCH_STORED;
+}
+
+/* Whether the rules order two touches, of which a came first. */
 static bool ordered(rule_set rules, const struct touch *a, const struct touch *b)
 {
 	bool stage = (a->how | b->how) & TOUCH_STAGE;
 
+	if (has(rules, RULE_file_range) && (syncs(a, b) || syncs(b, a)))
+		return true;
 	if (a->res != b->res)
 		return false;
 	switch (a->res->kind) {
@@ -73,7 +80,7 @@ static bool ordered(rule_set rules, const struct touch *a, const struct touch *b
 		return (has(rules, RULE_file_range) && conflict(a, b)) ||
 		       (has(rules, RULE_file_stage) &&
 			(a->how | b->how) & (TOUCH_CREATE | TOUCH_DELETE)) ||
-		       has(rules, RULE_file_seq);
+		       (has(rules, RULE_file_seq) && !a->res->directory);
 	case RES_STREAM:
 		return has(rules, RULE_sync_wake) && a->how & TOUCH_WRITE && b->how & TOUCH_READ &&
 		       crosses(a, b);
@@ -125,12 +132,16 @@ static struct touch random_touch(struct random *r)
 {
 	static const uint8_t kinds[] = { RES_NAME, RES_FD,     RES_AIO,	  RES_OPEN, RES_FILE,
 					 RES_FILE, RES_STREAM, RES_LOCKS, RES_NAME };
+	bool sync = random_below(r, 40) == 0;
 	uint8_t kind = kinds[random_below(r, ARRAY_LEN(kinds))];
 	struct touch t = { .res = &rig.res[kind][random_below(r, 3)], .how = TOUCH_USE };
 	uint64_t n = t.res->id % RIG_RES;
 
+	if (sync)
+		return (struct touch){ .res = &rig.res[RES_STORAGE][0], .how = TOUCH_READ };
 	if (kind == RES_FILE || kind == RES_LOCKS) {
-		/* Directories and files apart: file_seq looks at that. */
+		if (n == 0 && kind == RES_FILE)
+			t.res->directory = true;
 		if (n == 0)
 			t.how |= random_below(r, 2) ? TOUCH_LIST : TOUCH_ENTRY;
 		else
@@ -221,9 +232,7 @@ static rule_set random_rules(struct random *r)
 {
 	rule_set rules = (rule_set)random_u64(r) & ((UINT32_C(1) << RULE_MAX) - 1);
 
-	rules &= ~(UINT32_C(1) << RULE_program_seq);
-	/* Is for what is no directory: another test. */
-	return rules & ~(UINT32_C(1) << RULE_file_seq);
+	return rules & ~(UINT32_C(1) << RULE_program_seq);
 }
 
 static void test_closure(void **state)
