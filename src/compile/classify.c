@@ -88,6 +88,22 @@ static bool has_bad_pointer(const struct event *ev)
 	return ev->outcome.err == EFAULT;
 }
 
+/*
+ * Mode, owner, times of a device or of a file of /proc. A replay has its own of
+ * these, or something that stands for them, and must not change it.
+ */
+static bool changes_what_is_no_storage(const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		const struct touch *t = &facts->touches.items[i];
+
+		if (t->res->kind == RES_FILE && (t->how & TOUCH_META_WRITE) &&
+		    fsmodel_is_special(t->res))
+			return true;
+	}
+	return false;
+}
+
 /* Errors that a device gave, which a replay does not have. */
 static bool is_of_device(const struct event *ev)
 {
@@ -129,7 +145,7 @@ static enum fate fate_of_made(const struct fsmodel *m, const struct event *ev,
 	if (ev->row->result == RESULT_NEVER || ev->row->id == SC_umask ||
 	    ev->row->id == SC_close_range || is_plain_memory(ev, facts))
 		return FATE_NOTHING; /* what they leave behind is dropped, or applied where it counts */
-	if (!is_on_storage(m, ev, facts))
+	if (!is_on_storage(m, ev, facts) || changes_what_is_no_storage(facts))
 		return FATE_SIMULATED;
 	if (is_close(ev->row) && !ev->outcome.err && !closes_for_good(facts))
 		return FATE_NOTHING;

@@ -113,6 +113,24 @@ ok $? 'contradictions are counted and told, never fatal'
 run 0 graph --json odd.trace && json 'sum(d["contradictions"].values()) >= 2'
 ok $? 'also in the graph'
 
+# Devices are not the replay's to change.
+make devices <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/dev", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/dev/null", stat={type=chardev, mode=0666, rdev=1:3}, flags=SPECIAL)
+tree_entry(tree=initial, path="/f", stat={type=file, mode=S_IFREG|0644, size=4})
+7/7 #1 1000+100 openat(dirfd=AT_FDCWD, path="/dev/null", flags=O_RDWR, mode=0) = 3
+7/7 #2 2000+100 write(fd=3, count=4) = 4
+7/7 #3 3000+100 fchmod(fd=3, mode=0600) = 0
+7/7 #4 4000+100 fchown(fd=3, owner=1, group=1) = -1 EPERM
+7/7 #5 5000+100 chmod(path="/dev/null", mode=0600) = 0
+7/7 #6 6000+100 utimensat(dirfd=3, path=NULL, times=NULL, flags=0) = 0
+7/7 #7 7000+100 chmod(path="/f", mode=0600) = 0
+7/7 #8 8000+100 mkdir(path="/d", mode=0755) = -1 EDQUOT
+END
+run 0 compile -fv --json devices.trace && json 'd["simulated"] == 4 and d["contradictions"] == {} and d["failures_outside"] == 2'
+ok $? 'what would change a device is simulated; failures for reasons outside the model are counted'
+
 # Calls that overlapped: the look-up saw what the create was still making.
 make overlap <<'END'
 tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
