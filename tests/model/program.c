@@ -114,114 +114,102 @@ static struct value pick(struct run *run, const uint64_t *of, unsigned int n)
 	pick(run, (const uint64_t[]){ __VA_ARGS__ },                                               \
 	     sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
 
+/*
+ * What a call is drawn with, a letter for each argument:
+ *
+ *   p path   f descriptor   d descriptor of a directory or AT_FDCWD   . nothing
+ *   n count  b bytes, and their count in the next   o offset   w whence   m mode
+ *   others: one of a few sets of flags
+ */
+static const struct drawn {
+	uint16_t row;
+	uint8_t weight;
+	const char *args;
+} drawn[] = {
+	{ SC_openat, 3, "dpEm" },   { SC_open, 1, "pOm" },  { SC_close, 2, "f" },
+	{ SC_dup, 1, "f" },	    { SC_dup2, 1, "ff" },   { SC_read, 1, "f.n" },
+	{ SC_write, 1, "fb." },	    { SC_mkdir, 1, "pm" },  { SC_pread64, 1, "f.no" },
+	{ SC_pwrite64, 1, "fb.o" }, { SC_rmdir, 1, "p" },   { SC_unlink, 2, "p" },
+	{ SC_rename, 2, "pp" },	    { SC_link, 1, "pp" },   { SC_renameat2, 1, "dpdpR" },
+	{ SC_symlink, 1, "pp" },    { SC_stat, 1, "p" },    { SC_lstat, 1, "p" },
+	{ SC_fstat, 1, "f" },	    { SC_chdir, 1, "p" },   { SC_ftruncate, 1, "fo" },
+	{ SC_lseek, 1, "fow" },	    { SC_fchdir, 1, "f" },  { SC_linkat, 1, "dpdpL" },
+	{ SC_chmod, 1, "pm" },	    { SC_access, 1, "pA" }, { SC_truncate, 1, "po" },
+	{ SC_unlinkat, 1, "dpU" },  { SC_umask, 1, "K" },   { SC_fsync, 1, "f" },
+	{ SC_sync, 1, "" },	    { SC_syncfs, 1, "f" },
+};
+
+static struct value draw_flags(struct run *run, char letter)
+{
+	switch (letter) {
+	case 'O':
+		return PICK(run, O_RDONLY, O_RDWR, O_RDWR | O_CREAT, O_WRONLY | O_CREAT | O_TRUNC);
+	case 'E':
+		return PICK(run, O_RDONLY, O_RDWR | O_CREAT, O_RDWR | O_CREAT | O_EXCL,
+			    O_RDWR | O_CREAT | O_APPEND, O_RDONLY | O_DIRECTORY);
+	case 'R':
+		return PICK(run, RENAME_EXCHANGE, RENAME_NOREPLACE, 0);
+	case 'L':
+		return PICK(run, 0, AT_SYMLINK_FOLLOW);
+	case 'U':
+		return PICK(run, 0, AT_REMOVEDIR);
+	case 'K':
+		return PICK(run, 022, 077, 0);
+	case 'A':
+		return value_uint(R_OK);
+	case 'w':
+		return PICK(run, SEEK_SET, SEEK_CUR, SEEK_END);
+	default:
+		abort();
+	}
+}
+
+static struct value draw_value(struct run *run, char letter)
+{
+	switch (letter) {
+	case 'p':
+		return path(run);
+	case 'f':
+		return fd(run);
+	case 'd':
+		return dirfd(run);
+	case 'n':
+		return value_uint(rng_below(&run->rng, 64));
+	case 'o':
+		return value_int((int64_t)rng_below(&run->rng, 200));
+	case 'm':
+		return PICK(run, 0755, 0644, 0644, 0700, 0);
+	default:
+		return draw_flags(run, letter);
+	}
+}
+
+static const struct drawn *draw_row(struct run *run)
+{
+	unsigned int all = 0, at, i;
+
+	for (i = 0; i < sizeof(drawn) / sizeof(*drawn); i++)
+		all += drawn[i].weight;
+	at = rng_below(&run->rng, all);
+	for (i = 0; at >= drawn[i].weight; i++)
+		at -= drawn[i].weight;
+	return &drawn[i];
+}
+
 static void draw_call(struct run *run, struct event *ev)
 {
-	static const uint16_t rows[] = {
-		SC_openat, SC_openat, SC_openat, SC_open,      SC_close,     SC_close, SC_dup,
-		SC_dup2,   SC_read,   SC_write,	 SC_pread64,   SC_pwrite64,  SC_mkdir, SC_rmdir,
-		SC_unlink, SC_unlink, SC_rename, SC_rename,    SC_renameat2, SC_link,  SC_symlink,
-		SC_stat,   SC_lstat,  SC_fstat,	 SC_ftruncate, SC_chdir,     SC_lseek, SC_linkat,
-		SC_fchdir, SC_chmod,  SC_access, SC_truncate,  SC_unlinkat,  SC_umask,
-	};
-	struct value *a = ev->args;
 	static const uint8_t bytes[64];
+	const struct drawn *d = draw_row(run);
+	unsigned int i;
 
-	ev->row = row_by_id(rows[rng_below(&run->rng, sizeof(rows) / sizeof(*rows))]);
-	switch (ev->row->id) {
-	case SC_open:
-		a[0] = path(run);
-		a[1] = PICK(run, O_RDONLY, O_RDWR, O_RDWR | O_CREAT, O_WRONLY | O_CREAT | O_TRUNC);
-		a[2] = value_uint(0644);
-		break;
-	case SC_openat:
-		a[0] = dirfd(run);
-		a[1] = path(run);
-		a[2] = PICK(run, O_RDONLY, O_RDWR | O_CREAT, O_RDWR | O_CREAT | O_EXCL,
-			    O_RDWR | O_CREAT | O_APPEND, O_RDONLY | O_DIRECTORY);
-		a[3] = value_uint(0644);
-		break;
-	case SC_close:
-	case SC_dup:
-	case SC_fstat:
-	case SC_fchdir:
-		a[0] = fd(run);
-		break;
-	case SC_dup2:
-		a[0] = fd(run);
-		a[1] = fd(run);
-		break;
-	case SC_read:
-		a[0] = fd(run);
-		a[2] = value_uint(rng_below(&run->rng, 64));
-		break;
-	case SC_write:
-		a[0] = fd(run);
-		a[2] = value_uint(rng_below(&run->rng, 64));
-		a[1] = value_bytes(&run->arena, bytes, a[2].u);
-		break;
-	case SC_pread64:
-	case SC_pwrite64:
-		a[0] = fd(run);
-		a[2] = value_uint(rng_below(&run->rng, 64));
-		a[3] = value_int((int64_t)rng_below(&run->rng, 200));
-		if (ev->row->id == SC_pwrite64)
-			a[1] = value_bytes(&run->arena, bytes, a[2].u);
-		break;
-	case SC_lseek:
-		a[0] = fd(run);
-		a[1] = value_int((int64_t)rng_below(&run->rng, 100));
-		a[2] = PICK(run, SEEK_SET, SEEK_CUR, SEEK_END);
-		break;
-	case SC_ftruncate:
-		a[0] = fd(run);
-		a[1] = value_int((int64_t)rng_below(&run->rng, 200));
-		break;
-	case SC_truncate:
-		a[0] = path(run);
-		a[1] = value_int((int64_t)rng_below(&run->rng, 200));
-		break;
-	case SC_mkdir:
-		a[0] = path(run);
-		a[1] = value_uint(0755);
-		break;
-	case SC_chmod:
-		a[0] = path(run);
-		a[1] = PICK(run, 0755, 0644, 0700, 0);
-		break;
-	case SC_access:
-		a[0] = path(run);
-		a[1] = value_uint(R_OK);
-		break;
-	case SC_umask:
-		a[0] = PICK(run, 022, 077, 0);
-		break;
-	case SC_rename:
-	case SC_link:
-	case SC_symlink:
-		a[0] = path(run);
-		a[1] = path(run);
-		break;
-	case SC_renameat2:
-		a[0] = dirfd(run);
-		a[1] = path(run);
-		a[2] = dirfd(run);
-		a[3] = path(run);
-		a[4] = PICK(run, RENAME_EXCHANGE, RENAME_NOREPLACE, 0);
-		break;
-	case SC_linkat:
-		a[0] = dirfd(run);
-		a[1] = path(run);
-		a[2] = dirfd(run);
-		a[3] = path(run);
-		a[4] = PICK(run, 0, AT_SYMLINK_FOLLOW);
-		break;
-	case SC_unlinkat:
-		a[0] = dirfd(run);
-		a[1] = path(run);
-		a[2] = PICK(run, 0, AT_REMOVEDIR);
-		break;
-	default: /* one path: rmdir, unlink, stat, lstat, chdir */
-		a[0] = path(run);
+	ev->row = row_by_id(d->row);
+	for (i = 0; d->args[i]; i++) {
+		if (d->args[i] == 'b') {
+			ev->args[i + 1] = draw_value(run, 'n');
+			ev->args[i] = value_bytes(&run->arena, bytes, ev->args[i + 1].u);
+		} else if (d->args[i] != '.') {
+			ev->args[i] = draw_value(run, d->args[i]);
+		}
 	}
 }
 
