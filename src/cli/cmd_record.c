@@ -24,9 +24,11 @@ struct options {
 	struct option_strings paths, exclude_paths;
 	uint64_t max_bytes, max_ns;
 	enum record_on_full on_full;
+	unsigned int recorder;
 };
 
 static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
+static const char *const recorder_words[] = { "ptrace", "inproc", NULL };
 static const char *const full_words[] = { "continue", "stop", NULL };
 
 #define CONTENTS_DEFAULT ((uint64_t)64 << 20)
@@ -59,6 +61,9 @@ static const struct option_spec specs[] = {
 	OPT_CHOICE(0, "on-full", "WHAT", struct options, on_full, full_words,
 		   "when the trace cannot be written: let the program go on, or stop it",
 		   .default_text = "continue"),
+	OPT_CHOICE(0, "recorder", "WAY", struct options, recorder, recorder_words,
+		   "how calls are seen: by ptrace alone, or by an agent in the program too",
+		   .default_text = "ptrace"),
 	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
 };
 
@@ -215,7 +220,7 @@ static NORETURN void die_alike(int signo)
 
 static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
 {
-	const struct recorder *recorder = recorder_find("ptrace");
+	const struct recorder *recorder = recorder_find(recorder_words[o->recorder]);
 	struct record_result res;
 	struct err err = { "" };
 

@@ -41,6 +41,7 @@ RECORDERS = {
     "ptrace-filter": Way("--contents=0", "--exclude=mac_*"),
     "ptrace-some": Way("--contents=0", classes=["data", "lock", "xattr", "net", "pipe", "signal", "map"]),
     "ptrace-no-data": Way("--data=none", data=False),
+    "inproc": Way("--recorder=inproc"),
     "ptrace-attach": Way("--contents=0", attach=True),
 }
 # Programs about attaching, which have nothing to say otherwise.
@@ -622,6 +623,16 @@ def own_directory(path):
         return tempfile.mkdtemp(prefix="reprise-syscalls-")
 
 
+def has_agent(reprise):
+    """Whether programs can be recorded from within on this machine; says why not."""
+    with tempfile.TemporaryDirectory(prefix="reprise-syscalls-") as scratch:
+        command = [reprise, "record", "-q", "--recorder=inproc", "-o", scratch + "/t.trace", "--", "/bin/true"]
+        p = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=CASE_SECONDS)
+    if p.returncode == 2:
+        print("# inproc: left out: " + p.stderr.strip())
+    return p.returncode != 2
+
+
 def parse_options():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--reprise", default=os.environ.get("REPRISE", "reprise"))
@@ -639,10 +650,11 @@ def main():
     table = Table(os.path.abspath(options.reprise))
     for way in RECORDERS.values():
         way.left_out = table.of_classes(way.classes)
+    ways = [name for name in options.recorder or RECORDERS if name != "inproc" or has_agent(table.reprise)]
     cases = [
         Case(os.path.abspath(program), recorder, options, table)
         for program in options.programs
-        for recorder in options.recorder or RECORDERS
+        for recorder in ways
         if RECORDERS[recorder].attach or os.path.basename(program) not in ATTACHED
     ]
     print(f"1..{len(cases)}")

@@ -392,11 +392,8 @@ static void on_trap(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 	tracer_put_call(tr, t, o, seen_ns);
 }
 
-static void on_exit_stop(struct tracer *tr, struct tracee *t,
-			 const struct __ptrace_syscall_info *info, uint64_t seen_ns)
+void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, uint64_t seen_ns)
 {
-	struct outcome o = outcome_of(info);
-
 	t->state = TRACEE_RUNNING;
 	clones_put_back(t); /* no child was made */
 	if (!t->row || tr->silent)
@@ -405,8 +402,10 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 		tracer_set_active(tr, t, true, seen_ns);
 	else
 		cost_add_call(&tr->cost, seen_ns - t->enter_ns);
-	if (!o.err && is_filter_call(t))
+	if (!o.err && is_filter_call(t)) {
 		mark_own_filter(tr, t);
+		agent_turn_off(tr, t);
+	}
 	if (t->own_filter && !o.err && (uint64_t)o.ret == t->nr && was_trapped(t)) {
 		if (!t->unwanted)
 			on_trap(tr, t, seen_ns);
@@ -430,6 +429,19 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 	t->row = NULL;
 	if (t->execing)
 		tracer_finish_exec(tr, t);
+}
+
+static void on_exit_stop(struct tracer *tr, struct tracee *t,
+			 const struct __ptrace_syscall_info *info, uint64_t seen_ns)
+{
+	struct outcome o = outcome_of(info);
+	bool execing = t->execing, mapped = t->row && t->row->id == SC_mmap;
+
+	tracer_finish_call(tr, t, o, seen_ns);
+	if (execing)
+		agent_enter_image(tr, t);
+	else if (mapped)
+		agent_after_map(tr, t, &o, info->instruction_pointer);
 }
 
 void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns)

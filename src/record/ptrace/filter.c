@@ -32,7 +32,7 @@
 
 /* Its code comes first, so that freeing the filter frees it. */
 struct program {
-	struct sock_filter code[2 * NR_MAX + 8];
+	struct sock_filter code[2 * NR_MAX + 16];
 	unsigned int len;
 };
 
@@ -47,6 +47,8 @@ static bool nr_wanted(const bool *wanted, unsigned int nr)
 	const struct row *row = row_by_nr(NATIVE_ARCH, nr);
 	unsigned int id;
 
+	if (!wanted)
+		return true;
 	if (!row)
 		return wanted[SC_unknown_call];
 	if (wanted[row->id] || calls_are_seen(row, wanted))
@@ -61,12 +63,21 @@ static bool nr_wanted(const bool *wanted, unsigned int nr)
 	return false;
 }
 
-void filter_build(const bool *wanted, uint16_t mark, struct sock_fprog *ret)
+void filter_build(const bool *wanted, uint16_t mark, uint64_t free_address, struct sock_fprog *ret)
 {
 	const uint32_t to_tracer = SECCOMP_RET_TRACE | mark;
 	struct program *p = xcalloc(1, sizeof(*p));
 	unsigned int nr;
 
+	if (free_address) {
+		const unsigned int at = offsetof(struct seccomp_data, instruction_pointer);
+
+		put(p, BPF_LD | BPF_W | BPF_ABS, at, 0, 0);
+		put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)free_address, 0, 3);
+		put(p, BPF_LD | BPF_W | BPF_ABS, at + 4, 0, 0);
+		put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(free_address >> 32), 0, 1);
+		put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	}
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_AUDIT_ARCH, 1, 0);
 	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);

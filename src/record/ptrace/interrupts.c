@@ -55,6 +55,8 @@ static void read_signals(const struct tracee *t, struct signal_state *ret)
 				   ~read_set(s, "\nSigBlk:");
 		ret->caught = read_set(s, "\nSigCgt:");
 		ret->ignored = read_set(s, "\nSigIgn:");
+		if (t->delivered)
+			ret->deliverable |= BIT(t->delivered);
 	}
 	buf_release(&b);
 }

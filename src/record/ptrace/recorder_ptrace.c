@@ -145,7 +145,7 @@ static int put_source(struct tracer *tr)
 	if (!r)
 		r = put_meta(tr, "clock", "monotonic");
 	if (!r)
-		r = put_meta(tr, "recorder", "ptrace");
+		r = put_meta(tr, "recorder", "%s", tr->agent ? "inproc" : "ptrace");
 	if (!r)
 		r = put_meta(tr, "recorder_options", "data=%s contents=%llu calls=%s paths=%s",
 			     policies[tr->o->data], (unsigned long long)tr->o->content_max_bytes,
@@ -162,6 +162,9 @@ static int put_end(struct tracer *tr)
 	struct loss cut = { .kind = LOSS_NOT_CLOSED,
 			    .from_ns = tracer_now(tr),
 			    .note = tr->res->why_cut.text };
+	struct loss not_copied = { .kind = LOSS_DATA_TRUNCATED,
+				   .count = agent_nr_missed(tr->agent),
+				   .note = "memory that the agent has not copied" };
 	struct loss left_out = { .kind = LOSS_FILTERED, .note = "only some calls were asked for" };
 	int r = put_meta(tr, "end_realtime_ns", "%llu", (unsigned long long)clock_realtime_ns());
 
@@ -173,6 +176,8 @@ static int put_end(struct tracer *tr)
 		r = trace_feed_loss(tr->feed, &cut);
 	if (!r && tr->o->wanted)
 		r = trace_feed_loss(tr->feed, &left_out);
+	if (!r && not_copied.count)
+		r = trace_feed_loss(tr->feed, &not_copied);
 	left_out.count = tr->nr_left_out;
 	left_out.note = "calls that touch no path that was asked for";
 	if (!r && tr->o->paths.wants)
@@ -191,7 +196,8 @@ static int run_tracer(struct tracer *tr, struct err *err)
 	command_pid = tr->child;
 	if (!r)
 		tracer_loop(tr);
-	tr->res->slowdown_percent = cost_slowdown_percent(&tr->cost);
+	/* Of calls that make no stops nothing is measured. */
+	tr->res->slowdown_percent = tr->agent ? 0 : cost_slowdown_percent(&tr->cost);
 	if (!r && tr->child && !tr->started)
 		r = err_set(err, -tr->exec_err, "cannot run %s", tr->path);
 	command_pid = 0;
@@ -230,7 +236,8 @@ static void finish(struct tracer *tr)
 	}
 }
 
-static int ptrace_run(const struct record_options *o, struct record_result *ret, struct err *err)
+static int record_run(const struct record_options *o, bool with_agent, struct record_result *ret,
+		      struct err *err)
 {
 	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes };
 	struct trace_writer_options options = { .replace = o->replace, .reserve = true };
@@ -239,11 +246,15 @@ static int ptrace_run(const struct record_options *o, struct record_result *ret,
 
 	*ret = (struct record_result){ 0 };
 	r = o->attach_pid ? 0 : tracer_find_program(&tr, err);
+	if (!r && with_agent)
+		r = agent_new(&tr, &tr.agent, err);
 	if (r < 0)
 		return r;
 	r = trace_writer_open(o->output, &options, &tr.writer, err);
-	if (r < 0)
+	if (r < 0) {
+		agent_free(tr.agent);
 		return r;
+	}
 	tr.feed = trace_writer_add_feed(tr.writer);
 	tr.memory.memory.read = read_process;
 	tr.capture =
@@ -268,7 +279,18 @@ static int ptrace_run(const struct record_options *o, struct record_result *ret,
 	aio_free(tr.aio);
 	capture_release(&tr.capture);
 	tracees_release(&tr.all);
+	agent_free(tr.agent);
 	return r;
+}
+
+static int ptrace_run(const struct record_options *o, struct record_result *ret, struct err *err)
+{
+	return record_run(o, false, ret, err);
+}
+
+static int inproc_run(const struct record_options *o, struct record_result *ret, struct err *err)
+{
+	return record_run(o, true, ret, err);
 }
 
 static const uint16_t events[] = {
@@ -281,4 +303,11 @@ const struct recorder recorder_ptrace = {
 	.summary = "by ptrace: needs no rights, sees every call",
 	.events = events,
 	.run = ptrace_run,
+};
+
+const struct recorder recorder_inproc = {
+	.name = "inproc",
+	.summary = "by an agent in the program, and by ptrace what that cannot see",
+	.events = events,
+	.run = inproc_run,
 };

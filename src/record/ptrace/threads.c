@@ -117,6 +117,7 @@ void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 {
 	struct value args[3] = { { 0 } };
 
+	agent_end_thread(tr, t);
 	interrupts_end(tr, t);
 	if (t->state == TRACEE_IN_CALL && t->row && !t->unwanted) {
 		t->flags |= EVENT_UNFINISHED;
@@ -158,8 +159,10 @@ void tracer_new_thread(struct tracer *tr, struct tracee *parent)
 		t->space = parent->space; /* also when the flags are not known */
 		t->cpu.has_company = parent->cpu.has_company = true;
 	}
+	agent_new_thread(tr, parent, t);
 	if (t->stopped_early) {
 		t->stopped_early = false;
+		agent_first_stop(t);
 		clones_put_back(t);
 		tracer_resume(tr, t, 0);
 	}
@@ -184,6 +187,7 @@ struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
 		}
 	}
 	t->execing = true;
+	agent_leave_image(tr, t);
 	found_forget(tr->found, t->space);
 	aio_forget(tr->aio, t->pid);
 	t->space = ++tr->next_space;

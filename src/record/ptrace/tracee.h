@@ -33,6 +33,7 @@ struct tracee {
 	pid_t tid, pid;
 	pid_t ppid, pgid;
 	enum tracee_state state;
+	int delivered; /* the signal that it has stopped for, which is no longer pending; 0: none */
 	bool group_stopped; /* by job control, until SIGCONT */
 	bool stopped_early; /* NEW: has stopped, waits for its parent's clone event */
 	bool recorded; /* has begun: before its first execve the launched child is ours, not the program */
@@ -46,6 +47,7 @@ struct tracee {
 	uint64_t active_since_ns;
 	struct cpu_meter cpu;
 	uint64_t space; /* number of its address space */
+	struct agent_thread *agent; /* NULL: its calls are seen by the tracer alone */
 	struct trace_stream *stream;
 
 	/* The call that it is in. */

@@ -114,6 +114,12 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	tr->cost.nr_unrecorded_stops += !t->recorded;
 	if (t->state == TRACEE_RUNNING)
 		clones_put_back(t); /* a child's first stop */
+	t->delivered = plain_signal ? signo : 0;
+	/* At an execve the thread may have another's number, and has nothing of its own left. */
+	if (t->agent && event != PTRACE_EVENT_EXEC && agent_at_stop(tr, t)) {
+		tracer_resume(tr, t, 0);
+		return;
+	}
 	if (interrupts_decide(tr, t, signo, !plain_signal && event != PTRACE_EVENT_STOP)) {
 		plain_signal = false; /* no signal: the program is at the beginning of a handler */
 		signo = 0;
@@ -220,6 +226,7 @@ static void on_tick(struct tracer *tr, uint64_t now)
 	tr->next_tick_ns = now + tr->tick_ns;
 	if (tr->silent)
 		return;
+	agent_drain_all(tr);
 	r = trace_feed_flush(tr->feed);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");

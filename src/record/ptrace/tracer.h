@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include "record/agent/agent.h"
 #include "record/aio.h"
 #include "record/capture.h"
 #include "record/found.h"
@@ -51,6 +52,7 @@ struct tracer {
 	struct found *found;
 	struct aio *aio;
 	struct tree *tree;
+	struct agent *agent; /* NULL: no agent is put into programs */
 
 	uint64_t start_ns; /* of the monotonic clock */
 	uint64_t next_tick_ns, tick_ns;
@@ -128,13 +130,16 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t);
 bool calls_are_seen(const struct row *row, const bool *wanted);
 /* A stop at the entry or the exit of a call. */
 void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns);
+/* The call that the thread is in has this outcome. */
+void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, uint64_t seen_ns);
 
 /*
  * The filter that stops only wanted calls, for the child to install; its code is
- * the caller's to free. The stops that it makes carry the mark.
+ * the caller's to free. The stops that it makes carry the mark. wanted: NULL for
+ * all. A call whose instruction ends at free_address runs free; 0: none.
  */
 struct sock_fprog;
-void filter_build(const bool *wanted, uint16_t mark, struct sock_fprog *ret);
+void filter_build(const bool *wanted, uint16_t mark, uint64_t free_address, struct sock_fprog *ret);
 
 /* Puts the dispositions back; also called in the child. */
 void signals_restore(const struct signals *s);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the agent inside a recorded program and the recorder outside of it
+ * agree on. It stays on one machine and lives as long as one recording.
+ *
+ *   shared memory of one program image (and of what it forks):
+ *
+ *     rules | slot | slot | ...          slot: block, ring
+ *
+ *   block: one thread's state, found by the agent through its gs register
+ *   ring:  records of calls, written by the thread, taken by the recorder
+ *
+ * A rule says what of a call's memory the agent copies; the recorder makes the
+ * rules from the table of calls, so that the agent knows no call by itself. A
+ * call without a rule, and one whose record does not fit, is made at its own
+ * place in the program, where the recorder sees it by ptrace.
+ */
+#ifndef MODEL_WIRE_H
+#define MODEL_WIRE_H
+
+/* The agent's text is at the same place in every program: the filter knows it. */
+#define WIRE_AGENT_BASE 0x70000000
+
+#define WIRE_BLOCK_BYTES 4096
+#define WIRE_RING_BYTES 0x100000
+/* A call that could need more is left to the recorder; a ring has room for several. */
+#define WIRE_RECORD_MAX_BYTES 0x28000
+#define WIRE_NR_SLOTS 128
+
+#define WIRE_NR_CALLS 512
+#define WIRE_NR_RULES 1024
+#define WIRE_PIECES_MAX 6
+#define WIRE_IOVECS_MAX 256
+
+/* What the thread is doing in the agent (block.phase). */
+#define WIRE_OUTSIDE 0
+#define WIRE_BEFORE 1 /* the record is being made, the call is not yet */
+#define WIRE_CALLING 2 /* the record is whole up to the call's result */
+#define WIRE_AFTER 3 /* the call has been made; published when head has moved on */
+
+/* Places of a block's members, for the agent's assembly; the struct below is checked against them. */
+#define WIRE_AT_SELF 0
+#define WIRE_AT_OFF 8
+#define WIRE_AT_PHASE 12
+#define WIRE_AT_NR 16
+#define WIRE_AT_SITE 24
+#define WIRE_AT_RET 32
+#define WIRE_AT_RSP 40
+#define WIRE_AT_REGS 48
+#define WIRE_AT_SAVED 96
+
+#ifndef __ASSEMBLER__
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Written by its thread, but for `off` and `tail`, and but for times when the
+ * recorder holds the thread stopped. Behind it in its page is the agent's stack.
+ */
+struct wire_block {
+	uint64_t self; /* address in the program */
+	uint32_t off; /* not 0: all calls are made at their own places */
+	uint32_t phase;
+	uint64_t nr, site; /* of the call; site: the address of its syscall instruction */
+	int64_t ret;
+	uint64_t rsp, regs[6]; /* as the program had them, and below */
+	uint64_t saved[6]; /* rbx rbp r12 r13 r14 r15 */
+	uint64_t ring, rules; /* addresses in the program */
+	uint64_t head; /* bytes ever published */
+	uint64_t call_head; /* head when the call began: its record is there */
+	uint64_t rule; /* number of its rule */
+	uint64_t limit; /* address behind the room of its record */
+	uint64_t pad[4];
+	uint64_t tail; /* bytes ever taken; the recorder's */
+};
+
+static_assert(offsetof(struct wire_block, off) == WIRE_AT_OFF, "layout");
+static_assert(offsetof(struct wire_block, phase) == WIRE_AT_PHASE, "layout");
+static_assert(offsetof(struct wire_block, nr) == WIRE_AT_NR, "layout");
+static_assert(offsetof(struct wire_block, site) == WIRE_AT_SITE, "layout");
+static_assert(offsetof(struct wire_block, ret) == WIRE_AT_RET, "layout");
+static_assert(offsetof(struct wire_block, rsp) == WIRE_AT_RSP, "layout");
+static_assert(offsetof(struct wire_block, regs) == WIRE_AT_REGS, "layout");
+static_assert(offsetof(struct wire_block, saved) == WIRE_AT_SAVED, "layout");
+static_assert(offsetof(struct wire_block, tail) == 224, "tail has a cache line of its own");
+
+enum wire_when {
+	WIRE_IN = 1,
+	WIRE_OUT = 2,
+};
+
+enum wire_piece_kind {
+	WIRE_BYTES,
+	WIRE_BITS, /* the length counts bits, of which 64 are copied at a time */
+	WIRE_IOVECS, /* an array of struct iovec, and what they point to */
+};
+
+/* Where a number comes from: a register 0..5, the result, or nowhere. */
+#define WIRE_FROM_RET 6
+#define WIRE_FROM_NOTHING 7
+#define WIRE_NUMBER_32 0x10 /* the lower half of the register */
+#define WIRE_NUMBER_SIGNED 0x20 /* and what is below 0 counts as 0 */
+#define WIRE_NUMBER_FROM 0x0f
+
+/* One stretch of memory: min(number, cap, most) * unit bytes; without a number, most of them. */
+struct wire_piece {
+	uint8_t kind, when;
+	uint8_t reg; /* holds the address */
+	uint8_t number, cap;
+	uint8_t bound; /* what a result can be at most, known before the call */
+	uint16_t pad;
+	uint32_t unit;
+	uint32_t most; /* 0: any number */
+};
+
+#define WIRE_RULE_USED 1 /* calls that it fits are recorded by the agent */
+
+/* The first is at the number of its call; variants of the call follow by `next`. */
+struct wire_rule {
+	uint16_t flags;
+	uint16_t next; /* tried when this one does not fit; 0: none */
+	uint8_t nr_pieces;
+	uint8_t select_reg;
+	uint16_t pad;
+	uint64_t select_mask, select_value; /* fits when (register & mask) == value */
+	struct wire_piece pieces[WIRE_PIECES_MAX];
+};
+
+#define WIRE_SKIP UINT32_MAX /* record.nr: nothing up to the end of the ring */
+
+/* Followed by pieces, each with its bytes, all of them at multiples of 8. */
+struct wire_record {
+	uint32_t size_bytes; /* with all that follows */
+	uint32_t nr;
+	uint32_t nr_in, nr_out; /* pieces before and after the call */
+	uint64_t enter_tsc, exit_tsc;
+	int64_t ret;
+	uint64_t regs[6];
+	uint64_t in_bytes; /* of the pieces before the call, with their heads */
+};
+
+struct wire_copy {
+	uint64_t addr, len_bytes;
+};
+
+static_assert(sizeof(struct wire_record) % 8 == 0, "alignment");
+static_assert(sizeof(struct wire_rule) == 24 + 16 * WIRE_PIECES_MAX, "layout");
+
+#define WIRE_RULES_BYTES ((WIRE_NR_RULES * sizeof(struct wire_rule) + 4095) / 4096 * 4096)
+#define WIRE_SLOT_BYTES (WIRE_BLOCK_BYTES + WIRE_RING_BYTES)
+#define WIRE_SHARED_BYTES (WIRE_RULES_BYTES + (uint64_t)WIRE_NR_SLOTS * WIRE_SLOT_BYTES)
+#endif
+
+#endif

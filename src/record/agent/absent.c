@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* For machines that the agent is not written for. */
+#include <errno.h>
+
+#include "record/agent/agent.h"
+
+int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
+{
+	(void)tr;
+	(void)ret;
+	return err_set(err, -EOPNOTSUPP, "there is no agent for this machine");
+}
+
+void agent_free(struct agent *a)
+{
+	(void)a;
+}
+
+uint64_t agent_call_address(void)
+{
+	return 0;
+}
+
+bool agent_at_stop(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+	return false;
+}
+
+void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tracee *t)
+{
+	(void)tr;
+	(void)parent;
+	(void)t;
+}
+
+void agent_first_stop(struct tracee *t)
+{
+	(void)t;
+}
+
+void agent_end_thread(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
+void agent_leave_image(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
+void agent_enter_image(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
+void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip)
+{
+	(void)tr;
+	(void)t;
+	(void)o;
+	(void)ip;
+}
+
+void agent_turn_off(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
+void agent_turn_all_off(struct tracer *tr)
+{
+	(void)tr;
+}
+
+void agent_drain_all(struct tracer *tr)
+{
+	(void)tr;
+}
+
+uint64_t agent_nr_missed(const struct agent *a)
+{
+	(void)a;
+	return 0;
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "base/io.h"
+#include "record/agent/inside.h"
+#include "record/agent/rules.h"
+#include "record/inproc/agent.h"
+
+#define CODE_SELECTOR_64 0x33
+
+/* The time of the agent's records is the processor's counter. */
+static bool has_steady_counter(void)
+{
+	struct buf b = { 0 };
+	bool steady = false;
+
+	if (!io_read_file("/proc/cpuinfo", 1 << 20, &b, NULL))
+		steady =
+			strstr(buf_str(&b), " constant_tsc") && strstr(buf_str(&b), " nonstop_tsc");
+	buf_release(&b);
+	return steady;
+}
+
+int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
+{
+	struct agent *a;
+
+	if (tr->o->attach_pid)
+		return err_set(err, -EOPNOTSUPP,
+			       "a running process can be recorded by ptrace alone");
+	if (tr->o->paths.wants)
+		return err_set(err, -EOPNOTSUPP, "chosen paths can be recorded by ptrace alone");
+	if (!has_steady_counter())
+		return err_set(err, -EOPNOTSUPP, "this processor has no steady time-stamp counter");
+	a = xcalloc(1, sizeof(*a));
+	rules_build(tr->o->data, tr->o->wanted, a->rules);
+	*ret = a;
+	return 0;
+}
+
+static void free_image(struct agent *a, struct agent_image *im)
+{
+	struct agent_image **at = &a->images;
+
+	while (*at && *at != im)
+		at = &(*at)->next;
+	if (*at)
+		*at = im->next;
+	(void)munmap(im->shared, WIRE_SHARED_BYTES);
+	free(im);
+}
+
+void agent_free(struct agent *a)
+{
+	if (!a)
+		return;
+	while (a->images)
+		free_image(a, a->images);
+	agent_texts_release(a);
+	free(a);
+}
+
+uint64_t agent_call_address(void)
+{
+	return AGENT_ADDRESS(agent_syscall_done);
+}
+
+/* Slots. */
+
+static uint64_t slot_offset(unsigned int slot)
+{
+	return WIRE_RULES_BYTES + (uint64_t)slot * WIRE_SLOT_BYTES;
+}
+
+static struct wire_block *block_of(const struct agent_image *im, unsigned int slot)
+{
+	return (struct wire_block *)(void *)(im->shared + slot_offset(slot));
+}
+
+static void take_slot(struct tracer *tr, struct agent_thread *at)
+{
+	struct agent_image *im = at->space->image;
+	struct wire_block *b;
+	unsigned int slot = 1;
+
+	while (slot < WIRE_NR_SLOTS && im->slots[slot])
+		slot++;
+	at->needs_gs = true;
+	if (slot == WIRE_NR_SLOTS)
+		return; /* the first slot makes the agent leave all to the tracer */
+	im->slots[slot] = true;
+	at->slot = slot;
+	at->block = b = block_of(im, slot);
+	at->ring = (uint8_t *)b + WIRE_BLOCK_BYTES;
+	*b = (struct wire_block){
+		.self = im->remote + slot_offset(slot),
+		.off = im->off,
+		.ring = im->remote + slot_offset(slot) + WIRE_BLOCK_BYTES,
+		.rules = im->remote,
+	};
+	at->seen_tsc = __rdtsc();
+	at->seen_ns = tracer_now(tr);
+}
+
+static void release_thread(struct tracer *tr, struct tracee *t)
+{
+	struct agent_thread *at = t->agent;
+	struct agent_space *space = at->space;
+
+	if (at->slot)
+		space->image->slots[at->slot] = false;
+	t->agent = NULL;
+	free(at);
+	if (--space->nr_threads)
+		return;
+	if (!--space->image->nr_spaces)
+		free_image(tr->agent, space->image);
+	free(space);
+}
+
+static void join(struct tracer *tr, struct tracee *t, struct agent_space *space)
+{
+	t->agent = xcalloc(1, sizeof(*t->agent));
+	t->agent->space = space;
+	space->nr_threads++;
+	take_slot(tr, t->agent);
+}
+
+void agent_first_stop(struct tracee *t)
+{
+	struct agent_thread *at = t->agent;
+
+	if (!at || !at->needs_gs)
+		return;
+	at->needs_gs = false;
+	(void)ptrace(PTRACE_POKEUSER, t->tid, offsetof(struct user_regs_struct, gs_base),
+		     at->space->image->remote + slot_offset(at->slot)); /* fails when it is gone */
+}
+
+void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tracee *t)
+{
+	struct agent_space *space = parent->agent ? parent->agent->space : NULL;
+
+	if (!space || t->agent)
+		return;
+	if (t->space != parent->space) {
+		struct agent_space *copy = xmalloc(sizeof(*copy));
+
+		*copy = *space;
+		copy->nr_threads = 0;
+		copy->image->nr_spaces++;
+		space = copy;
+	}
+	join(tr, t, space);
+}
+
+/* Entering. */
+
+static int64_t map_text(struct tracee *t)
+{
+	static const uint8_t insn[] = { 0x0f, 0x05 };
+	size_t len = (size_t)(__stop_agent_text - __start_agent_text);
+	struct user_regs_struct regs;
+	struct remote r = { .t = t };
+	uint8_t kept[sizeof(insn)];
+	int64_t ret;
+
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != CODE_SELECTOR_64)
+		return -EOPNOTSUPP;
+	/* There is no instruction of ours yet: one is lent where the program begins. */
+	r.at = regs.rip;
+	if (!remote_read(t, r.at, kept, sizeof(kept)) || !remote_write(t, r.at, insn, sizeof(insn)))
+		return -EFAULT;
+	ret = remote_call(&r, SYS_mmap,
+			  (uint64_t[]){ WIRE_AGENT_BASE, len, PROT_READ | PROT_EXEC,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+					UINT64_MAX, 0 });
+	if (!remote_write(t, r.at, kept, sizeof(kept)))
+		return -EFAULT;
+	if (ret >= 0 &&
+	    (ret != WIRE_AGENT_BASE || !remote_write(t, WIRE_AGENT_BASE, __start_agent_text, len)))
+		return -EFAULT;
+	return ret;
+}
+
+/* Lets the program map the memory that we have behind the descriptor. */
+static int64_t map_shared(struct tracee *t, int fd)
+{
+	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
+	struct user_regs_struct regs;
+	char name[64];
+	uint64_t at;
+	int64_t there, ret;
+
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
+		return -errno;
+	at = (regs.rsp - 1024) & ~UINT64_C(15); /* free as yet */
+	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)getpid(), fd);
+	if (!remote_write(t, at, name, strlen(name) + 1))
+		return -EFAULT;
+	there = remote_call(&r, SYS_openat,
+			    (uint64_t[]){ (uint64_t)AT_FDCWD, at, O_RDWR | O_CLOEXEC, 0, 0, 0 });
+	if (there < 0)
+		return there;
+	ret = remote_call(&r, SYS_mmap,
+			  (uint64_t[]){ 0, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
+	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
+	return ret;
+}
+
+static struct agent_image *new_image(struct tracer *tr, struct tracee *t)
+{
+	AUTO_CLOSE int fd = memfd_create("reprise", MFD_CLOEXEC);
+	struct agent_image *im;
+	int64_t remote;
+	void *p;
+
+	if (fd < 0 || ftruncate(fd, (off_t)WIRE_SHARED_BYTES) < 0)
+		return NULL;
+	p = mmap(NULL, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+		 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	remote = map_text(t);
+	if (remote >= 0)
+		remote = map_shared(t, fd);
+	if (remote < 0) {
+		(void)munmap(p, WIRE_SHARED_BYTES);
+		return NULL;
+	}
+	im = xcalloc(1, sizeof(*im));
+	im->shared = p;
+	im->remote = (uint64_t)remote;
+	memcpy(im->shared, tr->agent->rules, sizeof(tr->agent->rules));
+	block_of(im, 0)->off = 1;
+	im->next = tr->agent->images;
+	tr->agent->images = im;
+	return im;
+}
+
+void agent_enter_image(struct tracer *tr, struct tracee *t)
+{
+	struct agent_space *space;
+	struct agent_image *im;
+
+	if (!tr->agent || tr->silent || t->own_filter)
+		return;
+	im = new_image(tr, t);
+	if (!im)
+		return; /* recorded by the tracer alone */
+	space = xcalloc(1, sizeof(*space));
+	space->image = im;
+	im->nr_spaces = 1;
+	join(tr, t, space);
+	agent_first_stop(t);
+	agent_texts_patch_image(tr, t);
+}
+
+void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip)
+{
+	const struct agent_space *space = t->agent ? t->agent->space : NULL;
+	char name[64];
+	int fd;
+
+	if (!space || o->err || !(t->regs[2] & PROT_EXEC) || t->regs[3] & MAP_ANONYMOUS ||
+	    ip < space->loader_start || ip >= space->loader_end || space->image->off)
+		return;
+	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, (int)t->regs[4]);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	agent_texts_patch(tr, t, fd, (uint64_t)o->ret, t->regs[1], t->regs[5]);
+	(void)close(fd);
+}
+
+/* Leaving. */
+
+void agent_leave_image(struct tracer *tr, struct tracee *t)
+{
+	if (t->agent)
+		release_thread(tr, t);
+}
+
+static void turn_image_off(struct agent_image *im)
+{
+	unsigned int slot;
+
+	im->off = true;
+	for (slot = 1; slot < WIRE_NR_SLOTS; slot++) {
+		if (im->slots[slot])
+			__atomic_store_n(&block_of(im, slot)->off, 1, __ATOMIC_RELAXED);
+	}
+}
+
+void agent_turn_off(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	if (t->agent)
+		turn_image_off(t->agent->space->image);
+}
+
+void agent_turn_all_off(struct tracer *tr)
+{
+	struct agent_image *im;
+
+	for (im = tr->agent ? tr->agent->images : NULL; im; im = im->next)
+		turn_image_off(im);
+}
+
+uint64_t agent_nr_missed(const struct agent *a)
+{
+	return a ? a->nr_missed : 0;
+}
+
+void agent_drain_all(struct tracer *tr)
+{
+	if (!tr->agent)
+		return;
+	MAP_EACH (&tr->all.by_tid, e)
+		drain_thread(tr, e->value);
+}
+
+/* Stops. */
+
+static struct outcome outcome_of(int64_t ret)
+{
+	if (ret < 0 && ret > -4096)
+		return (struct outcome){ .ret = -1, .err = (int32_t)-ret };
+	return (struct outcome){ .ret = ret };
+}
+
+static void restore(const struct wire_block *b, struct user_regs_struct *regs)
+{
+	regs->rdi = b->regs[0];
+	regs->rsi = b->regs[1];
+	regs->rdx = b->regs[2];
+	regs->r10 = b->regs[3];
+	regs->r8 = b->regs[4];
+	regs->r9 = b->regs[5];
+	regs->rbx = b->saved[0];
+	regs->rbp = b->saved[1];
+	regs->r12 = b->saved[2];
+	regs->r13 = b->saved[3];
+	regs->r14 = b->saved[4];
+	regs->r15 = b->saved[5];
+	regs->rsp = b->rsp;
+}
+
+/* The call has been made, by the agent: the rest of it is ours. */
+static void finish_call(struct tracer *tr, struct tracee *t, int64_t ret)
+{
+	bool published = t->agent->block->head != t->agent->block->call_head;
+
+	if (!published && drain_begin_call(tr, t))
+		tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
+}
+
+/* The thread is stopped in the agent: back to the program, at its instruction or behind it. */
+static void take_out(struct tracer *tr, struct tracee *t)
+{
+	struct wire_block *b = t->agent->block;
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
+		return; /* killed meanwhile */
+	if (b->phase == WIRE_BEFORE) {
+		if (regs.rip >= AGENT_ADDRESS(agent_entry) &&
+		    regs.rip < AGENT_ADDRESS(agent_registers_saved)) {
+			regs.rip = regs.rcx;
+		} else {
+			restore(b, &regs);
+			regs.rax = b->nr;
+			regs.rip = b->site;
+		}
+	} else if (b->phase == WIRE_CALLING && regs.rip == AGENT_ADDRESS(agent_syscall)) {
+		regs.rip = b->site;
+	} else if (b->phase == WIRE_CALLING) {
+		regs.rip = b->site + 2;
+		finish_call(tr, t, (int64_t)regs.rax);
+	} else {
+		restore(b, &regs);
+		regs.rax = (uint64_t)b->ret;
+		regs.rip = b->site + 2;
+		finish_call(tr, t, b->ret);
+	}
+	b->phase = WIRE_OUTSIDE;
+	(void)ptrace(PTRACE_SETREGS, t->tid, NULL, &regs); /* fails only when it is gone */
+}
+
+/* A fault by which the program's own memory has stopped us. */
+static bool is_fault(const struct tracee *t)
+{
+	siginfo_t si;
+
+	return (t->delivered == SIGSEGV || t->delivered == SIGBUS) &&
+	       !ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) && si.si_code > 0;
+}
+
+bool agent_at_stop(struct tracer *tr, struct tracee *t)
+{
+	bool fault = false;
+
+	if (!t->agent)
+		return false;
+	agent_first_stop(t);
+	if (!t->agent->block)
+		return false;
+	drain_thread(tr, t);
+	if (t->agent->block->phase == WIRE_OUTSIDE)
+		return false;
+	fault = t->agent->block->phase != WIRE_CALLING && is_fault(t);
+	take_out(tr, t);
+	return fault;
+}
+
+void agent_end_thread(struct tracer *tr, struct tracee *t)
+{
+	struct wire_block *b;
+
+	if (!t->agent)
+		return;
+	b = t->agent->block;
+	if (b) {
+		drain_thread(tr, t);
+		if (b->phase == WIRE_CALLING && drain_begin_call(tr, t))
+			t->state = TRACEE_IN_CALL; /* for ever */
+		else if (b->phase == WIRE_AFTER)
+			finish_call(tr, t, b->ret);
+	}
+	release_thread(tr, t);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recorder's side of the agent (model/wire.h): puts it into programs at their
+ * execve, turns what threads leave in their rings into events, and takes threads
+ * out of the agent when they stop in it. All that the agent does not record the
+ * tracer sees as always: a filter stops every call that is not made by the
+ * agent's own instruction. Belongs to the tracer's thread.
+ *
+ *   agent: one recording           thread: one slot of the image's shared memory
+ *   image: one execve and its forks
+ *   space: one address space       areas of stubs near the texts that were patched
+ */
+#ifndef RECORD_AGENT_AGENT_H
+#define RECORD_AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct agent;
+struct agent_thread;
+struct tracer;
+struct tracee;
+struct outcome;
+
+/* -EOPNOTSUPP, with words, where programs cannot be recorded that way. */
+MUST_CHECK int agent_new(const struct tracer *tr, struct agent **ret, struct err *err);
+void agent_free(struct agent *a);
+
+/* The address behind the agent's syscall instruction, which the filter lets pass. */
+uint64_t agent_call_address(void);
+
+/*
+ * A traced thread has stopped, for whatever reason: what it left is recorded,
+ * and if it is in the agent it is put back into its program. True: the stop was
+ * a fault of the agent's, of which the program must not know.
+ */
+bool agent_at_stop(struct tracer *tr, struct tracee *t);
+/* The parent's stop told of a new thread, which may or may not have stopped itself. */
+void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tracee *t);
+/* The thread is stopped and is about to run for the first time. */
+void agent_first_stop(struct tracee *t);
+/* The thread is gone; a call that it was making is unfinished. */
+void agent_end_thread(struct tracer *tr, struct tracee *t);
+/* It has another image now: the old one's state is dropped. */
+void agent_leave_image(struct tracer *tr, struct tracee *t);
+/* The thread is stopped at the end of its execve: the agent enters, or not. */
+void agent_enter_image(struct tracer *tr, struct tracee *t);
+/* The thread is stopped at the end of an mmap, made by the instruction before ip. */
+void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip);
+/* From now on the tracer sees all calls of this thread's image. */
+void agent_turn_off(struct tracer *tr, struct tracee *t);
+void agent_turn_all_off(struct tracer *tr);
+/* Reads of memory that the agent should have copied, and has not: what is missing for that. */
+uint64_t agent_nr_missed(const struct agent *a);
+/* Takes in what all threads have left so far. */
+void agent_drain_all(struct tracer *tr);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records become events, by the same code that reads a stopped program's memory:
+ * it reads the copies that the agent made. The ring is the program's to write,
+ * so nothing in it is trusted.
+ */
+#include <errno.h>
+#include <string.h>
+#include <x86intrin.h>
+
+#include "record/agent/inside.h"
+
+/* Memory as copied before or after the call. */
+struct copies {
+	struct memory memory; /* first: read() gets a pointer to it */
+	const uint8_t *start, *end;
+	const uint8_t *next; /* where the last copy was found: the next one is often behind it */
+	uint64_t nr_missed;
+};
+
+/* One copy, checked; NULL at the end or where nothing makes sense. */
+static const uint8_t *read_copy(const struct copies *c, const uint8_t *at, struct wire_copy *ret)
+{
+	if ((size_t)(c->end - at) < sizeof(*ret))
+		return NULL;
+	memcpy(ret, at, sizeof(*ret));
+	at += sizeof(*ret);
+	return ret->len_bytes <= (uint64_t)(c->end - at) ? at : NULL;
+}
+
+static const uint8_t *behind(const uint8_t *bytes, const struct wire_copy *copy,
+			     const struct copies *c)
+{
+	uint64_t len = (copy->len_bytes + 7) / 8 * 8;
+
+	return len <= (uint64_t)(c->end - bytes) ? bytes + len : c->end;
+}
+
+/* How many bytes of a stretch there are in one copy; *ret: where. */
+static uint64_t find_in(struct copies *c, const uint8_t *from, const uint8_t *to, uint64_t addr,
+			const uint8_t **ret)
+{
+	struct wire_copy copy;
+	const uint8_t *at = from, *bytes;
+
+	while (at < to && (bytes = read_copy(c, at, &copy))) {
+		if (addr >= copy.addr && addr - copy.addr < copy.len_bytes) {
+			c->next = at;
+			*ret = bytes + (addr - copy.addr);
+			return copy.len_bytes - (addr - copy.addr);
+		}
+		at = behind(bytes, &copy, c);
+	}
+	return 0;
+}
+
+static uint64_t find(struct copies *c, uint64_t addr, const uint8_t **ret)
+{
+	const uint8_t *from = c->next;
+	uint64_t n = find_in(c, from, c->end, addr, ret);
+
+	return n ? n : find_in(c, c->start, from, addr, ret);
+}
+
+static ssize_t read_copies(struct memory *m, const struct iovec *local, const struct iovec *remote,
+			   unsigned int nr)
+{
+	struct copies *c = (struct copies *)m;
+	size_t done = 0;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		const uint8_t *bytes = NULL;
+		uint64_t have = find(c, (uintptr_t)remote[i].iov_base, &bytes);
+		size_t n = have < remote[i].iov_len ? (size_t)have : remote[i].iov_len;
+
+		if (n)
+			memcpy(local[i].iov_base, bytes, n);
+		done += n;
+		if (n < remote[i].iov_len) {
+			c->nr_missed++;
+			return done ? (ssize_t)done : -EFAULT;
+		}
+	}
+	return (ssize_t)done;
+}
+
+/* The counter's time, between two moments that are known on both clocks. */
+struct clocks {
+	uint64_t from_tsc, from_ns, to_tsc, to_ns;
+};
+
+static uint64_t to_ns(const struct clocks *c, uint64_t tsc)
+{
+	if (tsc <= c->from_tsc || c->to_tsc <= c->from_tsc)
+		return c->from_ns;
+	if (tsc >= c->to_tsc)
+		return c->to_ns;
+	return c->from_ns + (uint64_t)((unsigned __int128)(tsc - c->from_tsc) *
+				       (c->to_ns - c->from_ns) / (c->to_tsc - c->from_tsc));
+}
+
+static struct clocks look_at_clocks(const struct tracer *tr, const struct agent_thread *at)
+{
+	return (struct clocks){ at->seen_tsc, at->seen_ns, __rdtsc(), tracer_now(tr) };
+}
+
+/* The call of a record, up to its result. */
+static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
+		       struct copies *c)
+{
+	const struct row *row = row_by_nr(ARCH_X86_64, rec->nr);
+	int r;
+
+	if (!row)
+		return false;
+	memcpy(t->regs, rec->regs, sizeof(t->regs));
+	t->row = row_select_variant(row, t->regs);
+	t->nr = rec->nr;
+	t->flags = 0;
+	t->unwanted = false;
+	t->held_ns = t->carried_ns;
+	t->carried_ns = 0;
+	arena_reset(&t->arena);
+	tr->capture.arena = &t->arena;
+	tr->capture.memory = &c->memory;
+	tr->capture.narrow = false;
+	tr->capture.truncated_bytes = tr->capture.nr_unread_structs = 0;
+	r = capture_entry(&tr->capture, t->row, t->regs, t->args);
+	tr->capture.memory = &tr->memory.memory;
+	t->entry_denied = false;
+	t->entry_cut_bytes = tr->capture.truncated_bytes;
+	t->entry_unread = 0;
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+	return true;
+}
+
+static struct copies copies_of(const uint8_t *start, uint64_t len)
+{
+	return (struct copies){
+		.memory.read = read_copies, .start = start, .end = start + len, .next = start
+	};
+}
+
+/* What follows from the outcome, as when the tracer has seen the exit. */
+static int read_exit(struct tracer *tr, struct tracee *t, const struct outcome *o, struct copies *c)
+{
+	struct aio_call call = { .pid = t->pid,
+				 .tid = t->tid,
+				 .row = t->row,
+				 .regs = t->regs,
+				 .outcome = o,
+				 .args = t->args };
+	int r;
+
+	tr->capture.memory = &c->memory;
+	tr->capture.truncated_bytes = t->entry_cut_bytes;
+	r = capture_exit(&tr->capture, t->row, t->regs, o, t->args);
+	tr->capture.memory = &tr->memory.memory;
+	if (r >= 0 && aio_follows(t->row))
+		r = aio_exit(tr->aio, &tr->capture, &call);
+	if (r >= 0)
+		r = found_fill(tr->found, &tr->capture, t->pid, t->tid, t->space, t->row, t->regs,
+			       o, t->args);
+	if (tr->capture.truncated_bytes && !o->err) {
+		t->nr_cut_calls++;
+		t->cut_bytes += tr->capture.truncated_bytes;
+	}
+	return r;
+}
+
+static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
+		       const uint8_t *bytes, const struct clocks *clocks)
+{
+	uint64_t len = rec->size_bytes - sizeof(*rec);
+	struct copies in, out;
+	struct event ev;
+	int r;
+
+	if (rec->in_bytes > len)
+		return false;
+	in = copies_of(bytes, rec->in_bytes);
+	out = copies_of(bytes + rec->in_bytes, len - rec->in_bytes);
+	if (!begin_call(tr, t, rec, &in))
+		return false;
+	ev = (struct event){ .row = t->row,
+			     .enter_ns = to_ns(clocks, rec->enter_tsc),
+			     .exit_ns = to_ns(clocks, rec->exit_tsc),
+			     .held_ns = t->held_ns };
+	ev.outcome = (struct outcome){ .ret = rec->ret };
+	if (rec->ret < 0 && rec->ret > -4096)
+		ev.outcome = (struct outcome){ .ret = -1, .err = (int32_t)-rec->ret };
+	if (ev.outcome.err == EINTR)
+		ev.flags |= EVENT_INTERRUPTED;
+	r = read_exit(tr, t, &ev.outcome, &out);
+	tr->agent->nr_missed += in.nr_missed + out.nr_missed;
+	memcpy(ev.args, t->args, t->row->nr_args * sizeof(*t->args));
+	t->row = NULL;
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+	else
+		tracer_put_event(tr, t, &ev);
+	return true;
+}
+
+/* The program has written into its ring: what is in it is lost, and it gets no more. */
+static void give_up(struct tracer *tr, struct tracee *t)
+{
+	struct loss damaged = { .kind = LOSS_EVENTS_LOST,
+				.pid = (uint32_t)t->pid,
+				.tid = (uint32_t)t->tid,
+				.from_ns = t->agent->seen_ns,
+				.to_ns = tracer_now(tr),
+				.note = "the program has overwritten records of its calls" };
+
+	agent_turn_off(tr, t);
+	tracer_put_loss(tr, &damaged);
+}
+
+/* Up to the head, or to where nothing makes sense. */
+static bool take_records(struct tracer *tr, struct tracee *t, uint64_t tail, uint64_t head)
+{
+	const struct clocks clocks = look_at_clocks(tr, t->agent);
+	struct wire_record rec;
+
+	while (tail != head) {
+		uint64_t at = tail % WIRE_RING_BYTES;
+
+		if (WIRE_RING_BYTES - at < sizeof(rec.size_bytes) + sizeof(rec.nr))
+			return false;
+		memcpy(&rec, t->agent->ring + at, sizeof(rec.size_bytes) + sizeof(rec.nr));
+		if (rec.size_bytes > WIRE_RING_BYTES - at || rec.size_bytes > head - tail ||
+		    rec.size_bytes % 8)
+			return false;
+		if (rec.nr != WIRE_SKIP) {
+			if (rec.size_bytes < sizeof(rec))
+				return false;
+			memcpy(&rec, t->agent->ring + at, sizeof(rec));
+			if (rec.size_bytes > WIRE_RING_BYTES - at ||
+			    !put_record(tr, t, &rec, t->agent->ring + at + sizeof(rec), &clocks))
+				return false;
+		} else if (rec.size_bytes != WIRE_RING_BYTES - at) {
+			return false;
+		}
+		tail += rec.size_bytes;
+	}
+	t->agent->seen_tsc = clocks.to_tsc;
+	t->agent->seen_ns = clocks.to_ns;
+	return true;
+}
+
+void drain_thread(struct tracer *tr, struct tracee *t)
+{
+	struct wire_block *b = t->agent ? t->agent->block : NULL;
+	uint64_t head, tail;
+
+	if (!b)
+		return;
+	tail = b->tail;
+	head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* pairs with the agent's */
+	if (head == tail) {
+		t->agent->seen_tsc = __rdtsc();
+		t->agent->seen_ns = tracer_now(tr);
+		return;
+	}
+	if (!tr->silent && t->stream && !take_records(tr, t, tail, head))
+		give_up(tr, t);
+	__atomic_store_n(&b->tail, head, __ATOMIC_RELEASE); /* pairs with the agent's */
+}
+
+bool drain_begin_call(struct tracer *tr, struct tracee *t)
+{
+	const struct clocks clocks = look_at_clocks(tr, t->agent);
+	uint64_t at = t->agent->block->call_head % WIRE_RING_BYTES;
+	const uint8_t *bytes = t->agent->ring + at;
+	struct wire_record rec;
+	struct copies in;
+
+	if (WIRE_RING_BYTES - at < sizeof(rec))
+		return false;
+	memcpy(&rec, bytes, sizeof(rec));
+	if (rec.in_bytes > WIRE_RING_BYTES - at - sizeof(rec))
+		return false;
+	in = copies_of(bytes + sizeof(rec), rec.in_bytes);
+	if (!begin_call(tr, t, &rec, &in))
+		return false;
+	t->enter_ns = to_ns(&clocks, rec.enter_tsc);
+	return true;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside of the agent's host side. */
+#ifndef RECORD_AGENT_INSIDE_H
+#define RECORD_AGENT_INSIDE_H
+
+#include "base/map.h"
+#include "model/wire.h"
+#include "record/agent/agent.h"
+#include "record/agent/sites.h"
+#include "record/memory.h"
+#include "record/ptrace/tracer.h"
+
+struct agent {
+	struct wire_rule rules[WIRE_NR_RULES];
+	struct map files; /* struct file_key -> struct sites */
+	struct agent_image *images; /* all of them */
+	uint64_t nr_missed; /* reads of memory that the agent should have copied */
+};
+
+/* An execve, and what was forked from it: they share the memory. */
+struct agent_image {
+	struct agent_image *next;
+	unsigned int nr_spaces;
+	uint8_t *shared; /* here */
+	uint64_t remote; /* there */
+	bool off;
+	bool slots[WIRE_NR_SLOTS]; /* taken; the first is for threads that find none free */
+};
+
+#define AREA_BYTES_OF_STUBS 0x10000
+#define AREAS_MAX_OF_STUBS 16
+
+struct stub_area {
+	uint64_t start;
+	uint32_t used_bytes;
+};
+
+struct agent_space {
+	unsigned int nr_threads;
+	struct agent_image *image;
+	uint64_t loader_start, loader_end; /* text of the dynamic loader; 0: none */
+	struct stub_area areas[AREAS_MAX_OF_STUBS];
+	unsigned int nr_areas;
+};
+
+struct agent_thread {
+	struct agent_space *space;
+	unsigned int slot; /* 0: none */
+	bool needs_gs;
+	struct wire_block *block; /* here; NULL without a slot */
+	const uint8_t *ring;
+	uint64_t seen_tsc, seen_ns; /* a moment on both clocks: that of the last look */
+};
+
+/* remote.c: calls made by a stopped thread in its stead. Its registers are as before then. */
+
+struct remote {
+	struct tracee *t;
+	uint64_t at; /* of a syscall instruction */
+};
+
+/* What the call returned, or -errno when the thread could not be made to. */
+int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6]);
+/* Writes where the program may not. */
+bool remote_write(const struct tracee *t, uint64_t addr, const void *p, size_t len);
+bool remote_read(const struct tracee *t, uint64_t addr, void *p, size_t len);
+
+/* texts.c: patching. */
+
+/* A text of the file that the descriptor is of, which stands there from an offset on. */
+void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t start, uint64_t len,
+		       uint64_t offset);
+/* All that the kernel has mapped at the execve. */
+void agent_texts_patch_image(struct tracer *tr, struct tracee *t);
+void agent_texts_release(struct agent *a);
+
+/* drain.c: records. */
+
+void drain_thread(struct tracer *tr, struct tracee *t);
+/* The call whose record is not published becomes the one that the tracer follows. False: it is damaged. */
+MUST_CHECK bool drain_begin_call(struct tracer *tr, struct tracee *t);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/agent/rules.h"
+
+#include <string.h>
+
+#include "record/capture_inside.h"
+
+/* Whom the tracer has to see, or what the agent cannot make in the program's stead. */
+static bool is_left_to_tracer(const struct row *row)
+{
+	switch ((int)row->id) {
+	case SC_unknown_call:
+	case SC_rt_sigreturn: /* goes on elsewhere */
+	case SC_restart_syscall: /* means the call that was broken off */
+	case SC_wait4: /* shall not return before the end that it tells of is recorded */
+	case SC_waitid:
+	case SC_vmsplice: /* its direction is found elsewhere */
+	case SC_setsid:
+	case SC_fork:
+	case SC_vfork:
+	case SC_seccomp:
+		return true;
+	}
+	return row->result == RESULT_NEVER;
+}
+
+static bool fits_class(const struct row *row)
+{
+	switch (row_class(row)) {
+	case C_DESC:
+	case C_DATA:
+	case C_META:
+	case C_XATTR:
+	case C_SYNC:
+	case C_PIPE:
+	case C_NET:
+	case C_WAIT:
+	case C_LOCK:
+	case C_SIGNAL:
+		return true;
+	case C_PROC:
+		return !row->nr_args; /* who am I: nothing that changes a process */
+	default:
+		return false; /* names, listings, maps, rings: the tracer follows them */
+	}
+}
+
+/* Whether all of the struct is in one place. */
+static bool is_flat(unsigned int struct_id)
+{
+	const struct struct_desc *d = &struct_descs[struct_id];
+	unsigned int i;
+
+	if (!d->size_bytes)
+		return false;
+	for (i = 0; i < d->nr_fields; i++) {
+		const struct arg *f = &d->fields[i];
+
+		if (d->places()[i].offset_bytes == OFFSET_NONE)
+			return false;
+		if (capture_is_scalar(f) || f->kind == KIND_HOLE)
+			continue;
+		/* What has no width of its own goes on behind the struct. */
+		if (!f->here || !d->places()[i].width_bytes)
+			return false;
+		if (f->struct_id && !is_flat(f->struct_id))
+			return false;
+	}
+	return true;
+}
+
+/* The agent's code for a length of the table; false when the agent cannot know it. */
+static bool number_of(const struct row *row, unsigned int code, struct wire_piece *p, uint8_t *ret)
+{
+	const struct arg *a;
+	unsigned int width;
+	int reg;
+
+	if (code & LEN_CONST) {
+		p->most = code & ~(unsigned int)LEN_CONST;
+		*ret = WIRE_FROM_NOTHING;
+		return p->most != 0;
+	}
+	if (code == RET) {
+		*ret = WIRE_FROM_RET | WIRE_NUMBER_SIGNED;
+		return true;
+	}
+	if (code < A0 || code > A11 || code - A0 >= row->nr_args)
+		return false;
+	a = &row->args[code - A0];
+	reg = capture_register(row, code - A0);
+	if (!capture_is_scalar(a) || reg < 0)
+		return false;
+	width = a->width_bytes ? a->width_bytes : kind_infos[a->kind].width_bytes;
+	*ret = (uint8_t)reg;
+	if (width == 4)
+		*ret |= WIRE_NUMBER_32;
+	if (capture_is_signed(a))
+		*ret |= WIRE_NUMBER_SIGNED;
+	return width == 4 || width == 8;
+}
+
+/* A result that counts bytes or items is at most the size that the call was given. */
+static bool bound_of(const struct row *row, struct wire_piece *p, uint8_t *ret)
+{
+	unsigned int i, found = 0;
+
+	if ((p->cap & WIRE_NUMBER_FROM) != WIRE_FROM_NOTHING) {
+		*ret = p->cap;
+		return true;
+	}
+	for (i = 0; i < row->nr_args; i++) {
+		const struct arg *a = &row->args[i];
+
+		if (a->kind == KIND_SIZE && number_of(row, A0 + i, p, ret))
+			found++;
+	}
+	if (found == 1)
+		return true;
+	/* How many events there is room for. */
+	if (row->id != SC_epoll_wait && row->id != SC_epoll_pwait && row->id != SC_epoll_pwait2)
+		return false;
+	return number_of(row, A2, p, ret);
+}
+
+static bool find_length(const struct row *row, const struct arg *a, struct wire_piece *p)
+{
+	if (!number_of(row, a->len, p, &p->number))
+		return false;
+	if (a->cap && !number_of(row, a->cap, p, &p->cap))
+		return false;
+	if ((p->number & WIRE_NUMBER_FROM) != WIRE_FROM_RET) {
+		p->bound = p->number;
+		return true;
+	}
+	return p->when == WIRE_OUT && bound_of(row, p, &p->bound);
+}
+
+static unsigned int item_bytes(const struct arg *a)
+{
+	return a->width_bytes ? a->width_bytes : kind_infos[a->elem].width_bytes;
+}
+
+/* A piece for one argument at one moment; false when it cannot be had that way. */
+static bool make_piece(const struct row *row, const struct arg *a, struct wire_piece *p)
+{
+	p->unit = 1;
+	p->number = p->cap = p->bound = WIRE_FROM_NOTHING;
+	switch ((enum kind)a->kind) {
+	case KIND_BUF:
+		return find_length(row, a, p);
+	case KIND_STRUCT:
+		if (!is_flat(a->struct_id))
+			return false;
+		if (a->len != LEN_NONE && !find_length(row, a, p))
+			return false;
+		p->most = struct_descs[a->struct_id].size_bytes;
+		return true;
+	case KIND_PTR:
+	case KIND_VEC:
+		p->unit = item_bytes(a);
+		return p->unit && find_length(row, a, p);
+	case KIND_FDSET:
+		p->kind = WIRE_BITS;
+		return find_length(row, a, p);
+	case KIND_ARRAY:
+		if (a->struct_id == STRUCT_iovec) {
+			p->kind = WIRE_IOVECS;
+			return find_length(row, a, p);
+		}
+		p->unit = struct_descs[a->struct_id].size_bytes;
+		return is_flat(a->struct_id) && find_length(row, a, p);
+	case KIND_SOCKADDR:
+		p->most = CAPTURE_SOCKADDR_MAX;
+		return a->len != LEN_NONE && find_length(row, a, p);
+	default:
+		return false;
+	}
+}
+
+static bool add_pieces(const struct row *row, unsigned int i, enum data_policy policy,
+		       struct wire_rule *r)
+{
+	static const uint8_t moments[] = { WIRE_IN, WIRE_OUT };
+	const struct arg *a = &row->args[i];
+	unsigned int m;
+
+	if (a->reg == REG_NONE)
+		return a->struct_id == STRUCT_futex_key && a->kind == KIND_STRUCT;
+	if (a->kind == KIND_HOLE || capture_is_scalar(a))
+		return true;
+	if (a->kind == KIND_BUF && policy == DATA_NONE)
+		return true;
+	for (m = 0; m < ARRAY_LEN(moments); m++) {
+		struct wire_piece p = { .when = moments[m] };
+
+		if (!(a->dir & (moments[m] == WIRE_IN ? ARG_IN : ARG_OUT)))
+			continue;
+		p.reg = (uint8_t)capture_register(row, i);
+		if (r->nr_pieces == WIRE_PIECES_MAX || !make_piece(row, a, &p))
+			return false;
+		r->pieces[r->nr_pieces++] = p;
+	}
+	return true;
+}
+
+bool rules_for_row(const struct row *row, enum data_policy policy, struct wire_rule *ret)
+{
+	struct wire_rule r = { .flags = WIRE_RULE_USED };
+	unsigned int i;
+
+	if (is_left_to_tracer(row) || !fits_class(row))
+		return false;
+	for (i = 0; i < row->nr_args; i++) {
+		if (!add_pieces(row, i, policy, &r))
+			return false;
+	}
+	memcpy(ret->pieces, r.pieces, sizeof(r.pieces));
+	ret->nr_pieces = r.nr_pieces;
+	ret->flags = r.flags;
+	return true;
+}
+
+static void fill_rule(const struct row *row, enum data_policy policy, const bool *wanted,
+		      struct wire_rule *r)
+{
+	if (!wanted || wanted[row->id])
+		(void)rules_for_row(row, policy, r);
+}
+
+void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *ret)
+{
+	unsigned int nr, id, next = WIRE_NR_CALLS;
+
+	memset(ret, 0, WIRE_NR_RULES * sizeof(*ret));
+	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
+		const struct row *base = row_by_nr(ARCH_X86_64, nr);
+		struct wire_rule *last = &ret[nr];
+
+		if (!base)
+			continue;
+		/* Variants first, each at the place of the one before it; what is left is the base's. */
+		for (id = 0; id < ROW_ID_MAX && next < WIRE_NR_RULES; id++) {
+			const struct row *row = row_by_id(id);
+			const struct row_variant *v = row ? row_variant_of(row) : NULL;
+
+			if (!v || v->base != base->id)
+				continue;
+			last->select_reg = v->reg;
+			last->select_mask = v->mask;
+			last->select_value = v->value;
+			fill_rule(row, policy, wanted, last);
+			last->next = (uint16_t)next;
+			last = &ret[next++];
+		}
+		fill_rule(base, policy, wanted, last);
+	}
+}

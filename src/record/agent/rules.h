@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's rules, made from the table of calls: which calls it may record
+ * by itself, and what of their memory it copies. A call is left to the tracer
+ * when its event needs more than registers and memory at known places (a path
+ * to be noted before, a file to be asked for after), when the tracer has to act
+ * on it, or when what it needs is not known before it is made.
+ */
+#ifndef RECORD_AGENT_RULES_H
+#define RECORD_AGENT_RULES_H
+
+#include <stdbool.h>
+
+#include "model/row.h"
+#include "model/wire.h"
+#include "record/capture.h"
+
+/* May the agent record this call? Then the rule's pieces are filled in; selection aside. */
+bool rules_for_row(const struct row *row, enum data_policy policy, struct wire_rule *ret);
+/* All WIRE_NR_RULES of them. wanted: by row id, NULL for all. */
+void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *ret);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent: makes the record of one call, before and after it. Runs in the
+ * recorded program, on a stack of its own, with the program's memory and
+ * nothing else: no library, no calls of its own, no data but the block and
+ * what it points to, and no registers that a system call would leave alone (so
+ * no vector registers). Memory of the program that is not there makes a fault;
+ * the recorder, which sees it, puts the thread back to where its call is made
+ * without us.
+ */
+#include "model/wire.h"
+
+#define AGENT __attribute__((section("agent_text"), used, noinline))
+#define INSIDE static inline __attribute__((always_inline))
+#define NR_ERRORS 4095
+
+struct agent_iovec {
+	uint64_t base, len;
+};
+
+int agent_enter(struct wire_block *b);
+void agent_leave(struct wire_block *b);
+
+INSIDE uint64_t read_tsc(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+INSIDE void copy(void *to, uint64_t from, uint64_t len)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len) : : "memory");
+}
+
+INSIDE uint64_t number(const struct wire_block *b, uint8_t code)
+{
+	unsigned int from = code & WIRE_NUMBER_FROM;
+	uint64_t v = from == WIRE_FROM_RET ? (uint64_t)b->ret : b->regs[from < 6 ? from : 0];
+
+	if (code & WIRE_NUMBER_32)
+		v = code & WIRE_NUMBER_SIGNED ? (uint64_t)(int64_t)(int32_t)v : (uint32_t)v;
+	return code & WIRE_NUMBER_SIGNED && (int64_t)v < 0 ? 0 : v;
+}
+
+/* How much of a piece there is; with bound: at most, before the call. */
+INSIDE uint64_t piece_len(const struct wire_block *b, const struct wire_piece *p, int bound)
+{
+	uint8_t from = bound ? p->bound : p->number;
+	uint64_t n = p->most;
+
+	if ((from & WIRE_NUMBER_FROM) != WIRE_FROM_NOTHING) {
+		n = number(b, from);
+		if (p->most && n > p->most)
+			n = p->most;
+	}
+	if (!bound && (p->cap & WIRE_NUMBER_FROM) != WIRE_FROM_NOTHING && n > number(b, p->cap))
+		n = number(b, p->cap);
+	if (n > WIRE_RECORD_MAX_BYTES)
+		return WIRE_RECORD_MAX_BYTES;
+	return p->kind == WIRE_BITS ? (n + 63) / 64 * 8 : n * p->unit;
+}
+
+INSIDE uint64_t padded(uint64_t len)
+{
+	return sizeof(struct wire_copy) + (len + 7) / 8 * 8;
+}
+
+/* What an array of vectors can need at most; too much when it is too long. */
+INSIDE uint64_t iovecs_len(uint64_t addr, uint64_t nr)
+{
+	const struct agent_iovec *v = (const struct agent_iovec *)addr;
+	uint64_t i, sum = padded(nr * sizeof(*v));
+
+	if (nr > WIRE_IOVECS_MAX)
+		return WIRE_RECORD_MAX_BYTES;
+	for (i = 0; i < nr; i++) {
+		if (v[i].len >= WIRE_RECORD_MAX_BYTES)
+			return WIRE_RECORD_MAX_BYTES;
+		sum += padded(v[i].len);
+	}
+	return sum;
+}
+
+/*
+ * What is copied was measured before the call, but vectors may have changed
+ * since then: what has no room is left out, and the recorder will miss it.
+ */
+INSIDE uint8_t *put(const struct wire_block *b, uint8_t *at, uint64_t addr, uint64_t len,
+		    uint32_t *nr)
+{
+	struct wire_copy *c = (struct wire_copy *)at;
+
+	if (!len || len > WIRE_RECORD_MAX_BYTES || (uint64_t)at + padded(len) > b->limit)
+		return at;
+	*nr += 1;
+	c->addr = addr;
+	c->len_bytes = len;
+	copy(c + 1, addr, len);
+	return at + padded(len);
+}
+
+INSIDE uint8_t *put_iovecs(const struct wire_block *b, uint8_t *at, uint64_t addr, uint64_t nr,
+			   uint64_t moved, uint32_t *ret_nr)
+{
+	const struct agent_iovec *v = (const struct agent_iovec *)addr;
+	uint64_t i;
+
+	at = put(b, at, addr, nr * sizeof(*v), ret_nr);
+	for (i = 0; i < nr && moved; i++) {
+		uint64_t len = v[i].len < moved ? v[i].len : moved;
+
+		at = put(b, at, v[i].base, len, ret_nr);
+		moved -= len;
+	}
+	return at;
+}
+
+INSIDE const struct wire_rule *find_rule(const struct wire_block *b)
+{
+	const struct wire_rule *rules = (const struct wire_rule *)b->rules, *r;
+
+	if (b->nr >= WIRE_NR_CALLS)
+		return 0;
+	for (r = &rules[b->nr]; (b->regs[r->select_reg] & r->select_mask) != r->select_value;
+	     r = &rules[r->next]) {
+		if (!r->next)
+			return 0;
+	}
+	return r->flags & WIRE_RULE_USED ? r : 0;
+}
+
+/* The most that the record of this call can need. */
+INSIDE uint64_t record_len(const struct wire_block *b, const struct wire_rule *r)
+{
+	uint64_t sum = sizeof(struct wire_record);
+	unsigned int i;
+
+	for (i = 0; i < r->nr_pieces; i++) {
+		const struct wire_piece *p = &r->pieces[i];
+		uint64_t addr = b->regs[p->reg];
+
+		if (!addr)
+			continue;
+		if (p->kind == WIRE_IOVECS)
+			sum += iovecs_len(addr, number(b, p->number));
+		else
+			sum += padded(piece_len(b, p, p->when == WIRE_OUT));
+	}
+	return sum;
+}
+
+/* Room for that in one piece, or NULL. What remains behind the head may be skipped. */
+INSIDE struct wire_record *make_room(struct wire_block *b, uint64_t need)
+{
+	uint64_t tail = __atomic_load_n(&b->tail, __ATOMIC_ACQUIRE); /* pairs with the drain's */
+	uint64_t left = WIRE_RING_BYTES - (b->head - tail);
+	uint64_t at = b->head % WIRE_RING_BYTES, to_end = WIRE_RING_BYTES - at;
+	struct wire_record *rec = (struct wire_record *)(b->ring + at);
+
+	if (to_end >= need)
+		return left >= need ? rec : 0;
+	if (left < to_end + need)
+		return 0;
+	rec->size_bytes = (uint32_t)to_end;
+	rec->nr = WIRE_SKIP;
+	__atomic_store_n(&b->head, b->head + to_end, __ATOMIC_RELEASE); /* pairs with the drain's */
+	return (struct wire_record *)b->ring;
+}
+
+/* Copies what the rule says for this moment; returns where that ends. */
+INSIDE uint8_t *put_pieces(const struct wire_block *b, const struct wire_rule *r,
+			   enum wire_when when, uint8_t *at, uint32_t *ret_nr)
+{
+	uint32_t nr = 0;
+	unsigned int i;
+
+	for (i = 0; i < r->nr_pieces; i++) {
+		const struct wire_piece *p = &r->pieces[i];
+		uint64_t addr = b->regs[p->reg];
+
+		if (p->when != when || !addr)
+			continue;
+		if (p->kind == WIRE_IOVECS)
+			at = put_iovecs(b, at, addr, number(b, p->number),
+					when == WIRE_OUT ? (uint64_t)b->ret : UINT64_MAX, &nr);
+		else
+			at = put(b, at, addr, piece_len(b, p, 0), &nr);
+	}
+	*ret_nr = nr;
+	return at;
+}
+
+/* 0: the call is not for us. */
+AGENT int agent_enter(struct wire_block *b)
+{
+	const struct wire_rule *r = find_rule(b);
+	struct wire_record *rec;
+	uint64_t need;
+	unsigned int i;
+	uint8_t *end;
+
+	if (!r)
+		return 0;
+	need = record_len(b, r);
+	if (need > WIRE_RECORD_MAX_BYTES)
+		return 0;
+	rec = make_room(b, need);
+	if (!rec)
+		return 0;
+	b->call_head = b->head;
+	b->limit = (uint64_t)rec + need;
+	b->rule = (uint64_t)(r - (const struct wire_rule *)b->rules);
+	rec->nr = (uint32_t)b->nr;
+	for (i = 0; i < 6; i++)
+		rec->regs[i] = b->regs[i];
+	end = put_pieces(b, r, WIRE_IN, (uint8_t *)(rec + 1), &rec->nr_in);
+	rec->in_bytes = (uint64_t)(end - (uint8_t *)(rec + 1));
+	rec->nr_out = 0;
+	rec->enter_tsc = read_tsc();
+	return 1;
+}
+
+AGENT void agent_leave(struct wire_block *b)
+{
+	const struct wire_rule *r = (const struct wire_rule *)b->rules + b->rule;
+	struct wire_record *rec = (struct wire_record *)(b->ring + b->call_head % WIRE_RING_BYTES);
+	uint8_t *end = (uint8_t *)(rec + 1) + rec->in_bytes;
+
+	rec->exit_tsc = read_tsc();
+	rec->ret = b->ret;
+	if ((uint64_t)b->ret < (uint64_t)-NR_ERRORS)
+		end = put_pieces(b, r, WIRE_OUT, end, &rec->nr_out);
+	rec->size_bytes = (uint32_t)(end - (uint8_t *)rec);
+	/* Pairs with the drain's: what is published is whole. */
+	__atomic_store_n(&b->head, b->call_head + rec->size_bytes, __ATOMIC_RELEASE);
+}

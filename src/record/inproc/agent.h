@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's text as it stands in our own program, to be copied to
+ * WIRE_AGENT_BASE in another, and the places in it that the recorder has to know.
+ */
+#ifndef RECORD_INPROC_AGENT_H
+#define RECORD_INPROC_AGENT_H
+
+#include <stdint.h>
+
+extern const uint8_t __start_agent_text[], __stop_agent_text[]; /* by the linker */
+/* Where patched places jump to. */
+extern const uint8_t agent_entry[];
+/* From there to here the program's registers are as they were, and rcx holds the site. */
+extern const uint8_t agent_registers_saved[];
+/* The syscall instruction whose calls no filter stops, and what comes behind it. */
+extern const uint8_t agent_syscall[], agent_syscall_done[];
+/* From here on the result is in the block. */
+extern const uint8_t agent_result_saved[];
+
+#define AGENT_ADDRESS(label) ((uint64_t)WIRE_AGENT_BASE + (uint64_t)((label)-__start_agent_text))
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where patched places of the program come to instead of making their calls:
+ * all registers as for the call, rcx the address of the program's own syscall
+ * instruction (rcx and r11 are lost in any call). We go on behind that
+ * instruction with the call made and recorded, or at it when the recorder
+ * has to see the call.
+ *
+ * At our own syscall instruction every other register, the stack pointer
+ * included, is as the program had it: so the recorder can put a stopped thread
+ * back to the program's instruction by changing rip alone. Else, in the
+ * phases BEFORE and AFTER, it takes the registers from the block. Signal
+ * handlers so never run on top of the agent, and it needs no nesting.
+ */
+#include "model/wire.h"
+
+	.section agent_text, "ax", @progbits
+	.globl agent_entry, agent_registers_saved, agent_syscall, agent_syscall_done
+	.globl agent_result_saved
+	.type agent_entry, @function
+
+	.macro restore_arguments
+	movq %gs:WIRE_AT_REGS, %rdi
+	movq %gs:WIRE_AT_REGS + 8, %rsi
+	movq %gs:WIRE_AT_REGS + 16, %rdx
+	movq %gs:WIRE_AT_REGS + 24, %r10
+	movq %gs:WIRE_AT_REGS + 32, %r8
+	movq %gs:WIRE_AT_REGS + 40, %r9
+	movq %gs:WIRE_AT_RSP, %rsp
+	.endm
+
+	.balign 64
+agent_entry:
+	cmpl $0, %gs:WIRE_AT_OFF
+	jne 1f
+	movl $WIRE_BEFORE, %gs:WIRE_AT_PHASE
+	movq %rcx, %gs:WIRE_AT_SITE
+	movq %rax, %gs:WIRE_AT_NR
+	movq %rdi, %gs:WIRE_AT_REGS
+	movq %rsi, %gs:WIRE_AT_REGS + 8
+	movq %rdx, %gs:WIRE_AT_REGS + 16
+	movq %r10, %gs:WIRE_AT_REGS + 24
+	movq %r8, %gs:WIRE_AT_REGS + 32
+	movq %r9, %gs:WIRE_AT_REGS + 40
+	movq %rbx, %gs:WIRE_AT_SAVED
+	movq %rbp, %gs:WIRE_AT_SAVED + 8
+	movq %r12, %gs:WIRE_AT_SAVED + 16
+	movq %r13, %gs:WIRE_AT_SAVED + 24
+	movq %r14, %gs:WIRE_AT_SAVED + 32
+	movq %r15, %gs:WIRE_AT_SAVED + 40
+	movq %rsp, %gs:WIRE_AT_RSP
+agent_registers_saved:
+	movq %gs:WIRE_AT_SELF, %rdi
+	leaq WIRE_BLOCK_BYTES(%rdi), %rsp
+	call agent_enter
+	restore_arguments
+	testl %eax, %eax
+	movq %gs:WIRE_AT_NR, %rax
+	jz 2f
+	movl $WIRE_CALLING, %gs:WIRE_AT_PHASE
+agent_syscall:
+	syscall
+agent_syscall_done:
+	movq %rax, %gs:WIRE_AT_RET
+	movl $WIRE_AFTER, %gs:WIRE_AT_PHASE
+agent_result_saved:
+	movq %gs:WIRE_AT_SELF, %rdi
+	leaq WIRE_BLOCK_BYTES(%rdi), %rsp
+	call agent_leave
+	restore_arguments
+	movq %gs:WIRE_AT_RET, %rax
+	movq %gs:WIRE_AT_SITE, %rcx
+	leaq 2(%rcx), %rcx
+	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
+1:	jmp *%rcx
+2:	movq %gs:WIRE_AT_SITE, %rcx
+	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
+	jmp *%rcx
+
+	.section .note.GNU-stack, "", @progbits
