@@ -122,6 +122,8 @@ def inheritance():
 
     def prepare():
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+        # Who ignores this one is told nothing of his children's ends by the kernel.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 
     alone = subprocess.run(words, capture_output=True, check=False, preexec_fn=prepare, text=True)

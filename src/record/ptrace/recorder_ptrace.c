@@ -64,6 +64,7 @@ static void take_signals(struct signals *s, bool attached)
 {
 	struct itimerval tick = { .it_interval = { .tv_usec = 250000 },
 				  .it_value = { .tv_usec = 250000 } };
+	struct sigaction quiet = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
 
 	set_handler(SIGINT, attached ? note_stop : SIG_IGN, &s->interrupt);
 	set_handler(SIGQUIT, attached ? note_stop : SIG_IGN, &s->quit);
@@ -72,12 +73,15 @@ static void take_signals(struct signals *s, bool attached)
 	set_handler(SIGALRM, wake_up, &s->alarm);
 	/* A file that may not grow is like a full disk: told, not deadly. */
 	set_handler(SIGXFSZ, SIG_IGN, &s->file_size);
+	/* We wait for stops; a signal for each would cost as much again as to wait. */
+	(void)sigaction(SIGCHLD, &quiet, &s->child);
 	(void)setitimer(ITIMER_REAL, &tick, &s->timer);
 }
 
 void signals_restore(const struct signals *s)
 {
 	(void)setitimer(ITIMER_REAL, &s->timer, NULL);
+	(void)sigaction(SIGCHLD, &s->child, NULL);
 	(void)sigaction(SIGXFSZ, &s->file_size, NULL);
 	(void)sigaction(SIGALRM, &s->alarm, NULL);
 	(void)sigaction(SIGINT, &s->interrupt, NULL);

@@ -4,7 +4,6 @@
  * thread has one.
  */
 #include <errno.h>
-#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -257,38 +256,6 @@ static void wait_for_child(struct tracer *tr)
 	}
 }
 
-/*
- * A stop mostly follows the last one within microseconds, and to be put to sleep
- * and woken for it costs more than the stop itself, above all from another CPU.
- * So we look for it for a while, and give way to whoever else could run here: the
- * program has this CPU when it needs it. Where that was of no use lately, as with
- * a program that computes or waits, it is tried only now and then.
- */
-#define LOOK_NS UINT64_C(30000)
-#define LOOK_SCORE_MAX 16
-#define LOOK_AGAIN 16
-
-static pid_t wait_for_any(struct tracer *tr, int *ret_status)
-{
-	uint64_t until;
-	pid_t tid;
-
-	if (tr->look_score <= 0 && ++tr->nr_not_looked < LOOK_AGAIN)
-		return waitpid(-1, ret_status, __WALL);
-	tr->nr_not_looked = 0;
-	until = tracer_now(tr) + LOOK_NS;
-	do {
-		tid = waitpid(-1, ret_status, __WALL | WNOHANG);
-		if (tid) {
-			tr->look_score += tr->look_score < LOOK_SCORE_MAX;
-			return tid;
-		}
-		(void)sched_yield();
-	} while (tracer_now(tr) < until);
-	tr->look_score -= tr->look_score > 0 ? 2 : 0;
-	return waitpid(-1, ret_status, __WALL);
-}
-
 void tracer_loop(struct tracer *tr)
 {
 	unsigned int nr_stops = 0;
@@ -299,7 +266,7 @@ void tracer_loop(struct tracer *tr)
 	while (tr->all.by_tid.nr_live) {
 		uint64_t now;
 
-		tid = wait_for_any(tr, &status);
+		tid = waiting_for_any(&tr->waiting, &status);
 		if (tid < 0 && errno != EINTR)
 			break;
 		if (tid > 0)

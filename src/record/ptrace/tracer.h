@@ -16,6 +16,7 @@
 #include "record/found.h"
 #include "record/ptrace/cost.h"
 #include "record/ptrace/tracee.h"
+#include "record/ptrace/waiting.h"
 #include "record/recorder.h"
 #include "record/tree.h"
 
@@ -27,7 +28,7 @@ struct process_memory {
 
 /* What the caller of the recorder had set, for it and for the command. */
 struct signals {
-	struct sigaction interrupt, quit, terminate, hangup, alarm, file_size;
+	struct sigaction interrupt, quit, terminate, hangup, alarm, file_size, child;
 	struct itimerval timer;
 };
 
@@ -56,8 +57,7 @@ struct tracer {
 
 	uint64_t start_ns; /* of the monotonic clock */
 	uint64_t next_tick_ns, tick_ns;
-	int look_score; /* how often it was of use lately to look for a stop before sleeping */
-	unsigned int nr_not_looked;
+	struct waiting waiting;
 	uint64_t next_space;
 	struct cost cost;
 	struct cpu_meters cpus;

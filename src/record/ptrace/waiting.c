@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/ptrace/waiting.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define STOPS_PER_TURN 64u
+/* Of so many turns, each of the ways that are not the best one gets one. */
+#define TURNS_PER_ROUND 24u
+#define POLL_NS UINT64_C(30000)
+/* A program that computes or sleeps says nothing of how soon a stop is seen. */
+#define LONG_NS UINT64_C(200000)
+
+/* From the program on our own CPU a stop is there when we look for it. */
+#define LATE_NS UINT64_C(6000)
+#define LATE_STOPS 4u
+#define PATIENCE_MAX 4096u
+
+static pid_t poll_for_any(enum waiting_way way, uint64_t from_ns, int *ret_status)
+{
+	pid_t tid = waitpid(-1, ret_status, __WALL | WNOHANG);
+
+	if (tid || way == WAITING_SLEEP)
+		return tid;
+	do {
+		/* Whoever else could run here shall: the program, above all. */
+		(void)sched_yield();
+		tid = waitpid(-1, ret_status, __WALL | WNOHANG);
+	} while (!tid && way == WAITING_POLL && clock_monotonic_ns() - from_ns < POLL_NS);
+	return tid;
+}
+
+/* Ways. */
+
+static enum waiting_way best_way(const struct waiting *w)
+{
+	unsigned int way, best = 0;
+
+	for (way = 1; way < WAITING_NR_WAYS; way++) {
+		if (w->cost_ns[way] < w->cost_ns[best])
+			best = way;
+	}
+	return best;
+}
+
+/* The first turns of each round are for all ways; what is known of them is not forgotten at once. */
+static void next_turn(struct waiting *w)
+{
+	uint64_t *cost = &w->cost_ns[w->way];
+
+	*cost = *cost ? (*cost + w->sum_ns) / 2 : w->sum_ns;
+	w->nr_stops = 0;
+	w->sum_ns = 0;
+	w->nr_turns++;
+	if (w->nr_turns % TURNS_PER_ROUND < WAITING_NR_WAYS)
+		w->way = w->nr_turns % TURNS_PER_ROUND;
+	else
+		w->way = best_way(w);
+}
+
+/* CPUs. */
+
+/* Where a thread ran last: the 39th word of its state, of which the second is in brackets. */
+static int cpu_of(pid_t tid)
+{
+	char path[64], text[1024];
+	const char *word;
+	unsigned int i;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		(void)close(fd); /* only read from */
+	text[n < 0 ? 0 : n] = 0;
+	word = strrchr(text, ')');
+	for (i = 2; word && i < 39; i++)
+		word = strchr(word + 1, ' ');
+	return word ? (int)strtol(word, NULL, 10) : -1;
+}
+
+/* Goes to that CPU, and may be moved away again. */
+static void move_to(int cpu)
+{
+	cpu_set_t there, allowed;
+
+	CPU_ZERO(&there);
+	CPU_SET((unsigned int)cpu, &there);
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+		return; /* a very large machine */
+	if (!sched_setaffinity(0, sizeof(there), &there))
+		(void)sched_setaffinity(0, sizeof(allowed), &allowed); /* as it was */
+}
+
+/* A stop of this thread came so late. */
+static void follow(struct waiting *w, pid_t tid, uint64_t took_ns)
+{
+	int cpu;
+
+	if (took_ns < LATE_NS) {
+		w->nr_late = w->nr_patience = 0;
+		return;
+	}
+	if (tid != w->late_tid)
+		w->nr_late = 0;
+	w->late_tid = tid;
+	if (++w->nr_late < LATE_STOPS + w->nr_patience)
+		return;
+	w->nr_late = 0;
+	w->nr_patience =
+		w->nr_patience < PATIENCE_MAX ? w->nr_patience * 2 + LATE_STOPS : PATIENCE_MAX;
+	cpu = cpu_of(tid);
+	if (cpu >= 0 && cpu < CPU_SETSIZE && cpu != sched_getcpu())
+		move_to(cpu);
+}
+
+pid_t waiting_for_any(struct waiting *w, int *ret_status)
+{
+	uint64_t from_ns = clock_monotonic_ns(), took_ns;
+	pid_t tid = poll_for_any(w->way, from_ns, ret_status);
+
+	if (!tid)
+		tid = waitpid(-1, ret_status, __WALL);
+	took_ns = clock_monotonic_ns() - from_ns;
+	w->sum_ns += took_ns < LONG_NS ? took_ns : LONG_NS;
+	if (tid > 0)
+		follow(w, tid, took_ns);
+	if (++w->nr_stops == STOPS_PER_TURN)
+		next_turn(w);
+	return tid;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the tracer waits for the next stop. To be put to sleep and woken costs more
+ * than a stop itself, but what is better depends on where the kernel lets program
+ * and tracer run, on how many CPUs, and on who else wants them:
+ *
+ *   SLEEP  until we are woken
+ *   YIELD  on the program's own CPU: it runs until it has its next stop
+ *   POLL   on another CPU that nobody wants: the stop is seen as soon as it is there
+ *
+ * So the ways are tried in turn, a number of stops each, and the one in which the
+ * program's stops came soonest is used, until the others get their next chance.
+ *
+ * Stops come soonest by far from a program on our own CPU: it takes over in the
+ * very call that lets it go. Where they are late, as from another one, the tracer
+ * moves there; if that is of no use (the kernel may think that an idle CPU is
+ * better), ever more seldom. The program is never moved. Belongs to the tracer's
+ * thread.
+ */
+#ifndef RECORD_PTRACE_WAITING_H
+#define RECORD_PTRACE_WAITING_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum waiting_way {
+	WAITING_SLEEP,
+	WAITING_YIELD,
+	WAITING_POLL,
+	WAITING_NR_WAYS,
+};
+
+/* Zeroed at first. */
+struct waiting {
+	enum waiting_way way;
+	unsigned int nr_stops; /* of this turn */
+	unsigned int nr_turns;
+	uint64_t sum_ns; /* of this turn */
+	uint64_t cost_ns[WAITING_NR_WAYS]; /* of a turn, lately */
+
+	pid_t late_tid; /* whose stops come late: so many, one after the other */
+	unsigned int nr_late;
+	unsigned int nr_patience; /* with so many more we do not move */
+};
+
+/* As waitpid() for any thread. */
+pid_t waiting_for_any(struct waiting *w, int *ret_status);
+
+#endif
