@@ -125,7 +125,7 @@ static int write_plan(const struct cli *cli, const struct compile_cmd_options *o
 	struct plan_writer *w;
 	int r;
 
-	r = order_choose(cli, &o->order, &compile);
+	r = order_choose(cli, &o->order, t, &compile);
 	if (r == CLI_DONE)
 		r = part_choose(cli, &o->part, &compile);
 	if (r != CLI_DONE)

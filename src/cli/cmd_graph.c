@@ -47,6 +47,12 @@ static void print_text(FILE *out, const struct compile_totals *t, const struct g
 	if (t->order.wakes_unknown)
 		fprintf(out, "waits that ended with no known waker: %llu\n",
 			(unsigned long long)t->order.wakes_unknown);
+	if (t->block.nr_held_max)
+		fprintf(out, "requests held at a time: %llu\n",
+			(unsigned long long)t->block.nr_held_max);
+	if (t->block.nr_without_completion)
+		fprintf(out, "requests of unknown completion: %llu\n",
+			(unsigned long long)t->block.nr_without_completion);
 	contradictions_print(&t->model, out);
 }
 
@@ -85,6 +91,8 @@ static void print_json(FILE *out, const struct compile_totals *t, const struct g
 	json_kv_u64(&w, "elapsed_ns", g->elapsed_ns);
 	json_kv_u64(&w, "meetings", t->order.nr_meetings);
 	json_kv_u64(&w, "wakes_unknown", t->order.wakes_unknown);
+	json_kv_u64(&w, "requests_held", t->block.nr_held_max);
+	json_kv_u64(&w, "without_completion", t->block.nr_without_completion);
 	contradictions_json(&t->model, &w);
 	json_object_end(&w);
 	json_release(&w);
@@ -107,12 +115,14 @@ static int graph_run(const struct cli *cli, void *options, int nr_operands, char
 	(void)nr_operands;
 	if (o->dot && o->json)
 		return cli_fail_with(cli, "--dot and --json do not go together");
-	r = order_choose(cli, &o->order, &compile);
-	if (r != CLI_DONE)
-		return r;
 	r = open_trace(cli, operands[0], &t);
 	if (r != CLI_DONE)
 		return r;
+	r = order_choose(cli, &o->order, t, &compile);
+	if (r != CLI_DONE) {
+		trace_close(t);
+		return r;
+	}
 	g = graph_new(&gopt);
 	compile.progress = cli_progress_begin(cli, "graph", "events", o->quiet);
 	r = compile_trace(t, &compile, NULL, graph_observer(g), &totals, &err);

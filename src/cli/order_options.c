@@ -4,6 +4,7 @@
 #include "base/banned.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "order/think.h"
 
 static int no_such_policy(const struct cli *cli, const char *name)
 {
@@ -17,15 +18,19 @@ static int no_such_policy(const struct cli *cli, const char *name)
 	return r;
 }
 
-int order_choose(const struct cli *cli, const struct order_choice *choice,
+int order_choose(const struct cli *cli, const struct order_choice *choice, struct trace *t,
 		 struct compile_options *ret)
 {
-	const char *name = choice->order ? choice->order : "root";
+	const char *usual = compile_is_block(t) ? "think" : "root";
+	const char *name = choice->order ? choice->order : usual;
 	struct err err = { "" };
 
 	ret->policy = order_find(name);
 	if (!ret->policy)
 		return no_such_policy(cli, name);
+	ret->think_ns = THINK_DEFAULT_NS;
+	if (choice->think && strings_parse_duration(choice->think, &ret->think_ns) < 0)
+		return cli_fail_with(cli, "--think-threshold: '%s' is no duration", choice->think);
 	ret->rules = rules_default;
 	if (choice->rules && rules_parse(choice->rules, &ret->rules, &err) < 0)
 		return cli_fail(cli, &err);

@@ -36,7 +36,7 @@ static int compile_to(const struct cli *cli, const struct prepare_options *o, st
 	int r;
 
 	/* Told by them themselves. */
-	if (order_choose(cli, &o->order, &compile) != CLI_DONE ||
+	if (order_choose(cli, &o->order, t, &compile) != CLI_DONE ||
 	    part_choose(cli, &o->part, &compile) != CLI_DONE)
 		return -ECANCELED;
 	r = plan_writer_open(path, t, &writer, &w, err);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "compile/compile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/banned.h"
+#include "compile/block.h"
 #include "compile/emit.h"
 #include "compile/inside.h"
 
@@ -450,6 +452,12 @@ int compile_trace(struct trace *t, const struct compile_options *options, struct
 	struct compiler c = { .trace = t, .options = options, .writer = w, .observer = observer };
 	int r;
 
+	if (compile_is_block(t))
+		return compile_block(t, options, w, observer, ret, err);
+	if (options->policy->block)
+		return err_set(err, -EINVAL,
+			       "the order '%s' is one of block requests; this trace has none",
+			       options->policy->name);
 	c.totals = ret;
 	c.err = err;
 	*ret = (struct compile_totals){ 0 };

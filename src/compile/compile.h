@@ -37,6 +37,7 @@ struct compile_options {
 	uint64_t max_range_bytes; /* as in order_options; 0: the default */
 	/* Only this part of the trace is acted, what came before is made ready (part.h). */
 	struct compile_bound from, to;
+	uint64_t think_ns; /* of block requests: shorter think times mean no dependency */
 	struct progress *progress;
 };
 
@@ -56,6 +57,13 @@ struct compile_observer {
 	void (*event)(struct compile_observer *o, const struct compiled *c);
 };
 
+/* What is only known of block requests. */
+struct block_totals {
+	uint64_t nr_without_completion; /* requests of which the end is not known */
+	uint64_t nr_crowded; /* put behind one that they overlapped: there were no more lanes */
+	uint64_t nr_held_max; /* requests that were held in memory at a time */
+};
+
 struct compile_totals {
 	struct plan_totals plan;
 	struct order_totals order;
@@ -66,8 +74,12 @@ struct compile_totals {
 	uint64_t nr_unsupported; /* calls that should be made and cannot */
 	uint64_t nr_swapped; /* overlapping calls that changed places */
 	uint64_t nr_setup; /* actions that only make the state before a part */
+	struct block_totals block;
 	uint64_t call_ns; /* spent in the calls of all actions, in the trace */
 };
+
+/* Whether the trace or plan is one of block requests. */
+bool compile_is_block(struct trace *t);
 
 /* w and observer may be NULL. What the trace's ledger lacks is for the caller to say. */
 MUST_CHECK int compile_trace(struct trace *t, const struct compile_options *options,

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "base/banned.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "model/blk.h"
 
 struct lane_done {
 	/* By number of the action: when it could be done at the earliest if only calls took time. */
@@ -82,6 +85,16 @@ static bool is_drawn(const struct graph *g, uint64_t enter_ns, uint64_t exit_ns)
 /* What distinguishes the call at a glance: the descriptor that it is made on, as in the paper's figure. */
 static void put_label(struct buf *out, const struct event *ev)
 {
+	struct blk_request rq;
+	char rwbs[BLK_RWBS_MAX];
+
+	if (blk_request_get(ev->row, ev->args, &rq)) {
+		blk_put_rwbs(rq.op, rq.flags, rwbs);
+		buf_printf(out, "#%llu %s %llu+%llu", (unsigned long long)ev->seq, rwbs,
+			   (unsigned long long)rq.offset_bytes,
+			   (unsigned long long)rq.length_bytes);
+		return;
+	}
 	buf_puts(out, ev->row->name);
 	for (unsigned int i = 0; i < ev->row->nr_args; i++) {
 		if (ev->row->args[i].kind == KIND_FD && ev->args[i].type == VALUE_INT) {
@@ -89,6 +102,16 @@ static void put_label(struct buf *out, const struct event *ev)
 			return;
 		}
 	}
+}
+
+/* Of block requests: the one before it in its lane is a parent, or it is not. */
+static bool has_own_edge(const struct compiled *c)
+{
+	for (size_t i = 0; i < c->edges->list.len; i++) {
+		if (c->edges->list.items[i].from.lane == c->self.lane)
+			return true;
+	}
+	return false;
 }
 
 static void draw(struct graph *g, const struct compiled *c)
@@ -101,7 +124,7 @@ static void draw(struct graph *g, const struct compiled *c)
 	put_label(out, c->ev);
 	buf_printf(out, "\", group=\"%u\", tooltip=\"%.6f s\"];\n", c->self.lane,
 		   (double)c->ev->enter_ns / 1e9);
-	if (c->self.nr)
+	if (c->self.nr && !has_own_edge(c))
 		buf_printf(&g->edges, "\t\"%u.%llu\" -> \"%u.%llu\" [color=grey];\n", c->self.lane,
 			   (unsigned long long)c->self.nr - 1, c->self.lane,
 			   (unsigned long long)c->self.nr);
@@ -110,10 +133,16 @@ static void draw(struct graph *g, const struct compiled *c)
 
 		if (!is_drawn(g, e->from.enter_ns, e->from.exit_ns))
 			continue;
-		buf_printf(&g->edges, "\t\"%u.%llu\" -> \"%u.%llu\" [style=%s, label=\"%s\"];\n",
+		buf_printf(&g->edges, "\t\"%u.%llu\" -> \"%u.%llu\" [style=%s, label=\"%s",
 			   e->from.lane, (unsigned long long)e->from.nr, c->self.lane,
 			   (unsigned long long)c->self.nr, e->started ? "dashed" : "bold",
 			   rule_infos[e->rule].name);
+		if (e->rule == RULE_think) {
+			buf_putc(&g->edges, ' ');
+			strings_put_duration(&g->edges,
+					     clock_sub_ns(c->ev->enter_ns, e->from.exit_ns));
+		}
+		buf_puts(&g->edges, "\"];\n");
 	}
 }
 

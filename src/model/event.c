@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "model/blk.h"
 
 struct value *args_find(const struct row *row, struct value *args, const char *name)
 {
@@ -18,36 +19,20 @@ struct value *args_find(const struct row *row, struct value *args, const char *n
 	return NULL;
 }
 
-/* Where block_request has its arguments; a unit test compares this with the table. */
-enum {
-	BLOCK_REQUEST_OP = 1,
-	BLOCK_REQUEST_LENGTH = 4,
-};
-
-/* Of the set block_ops. */
-enum {
-	BLOCK_OP_READ = 0,
-	BLOCK_OP_WRITE = 1,
-	BLOCK_OP_ZONE_APPEND = 6,
-};
-
 static struct event_bytes count_block_request(const struct event *ev)
 {
-	const struct value *op = &ev->args[BLOCK_REQUEST_OP];
-	const struct value *length = &ev->args[BLOCK_REQUEST_LENGTH];
 	struct event_bytes sum = { 0 };
-	uint64_t bytes = 0;
+	struct blk_request rq;
+	uint64_t bytes;
 
-	if (ev->outcome.err || ev->flags & EVENT_UNFINISHED || op->type != VALUE_INT)
+	if (ev->outcome.err || ev->flags & EVENT_UNFINISHED ||
+	    !blk_request_get(ev->row, ev->args, &rq))
 		return sum;
 	/* Many a format tells no outcome: then the request was done as it was made. */
-	if (ev->outcome.ret > 0)
-		bytes = (uint64_t)ev->outcome.ret;
-	else if (length->type == VALUE_INT)
-		bytes = length->u;
-	if (op->i == BLOCK_OP_READ)
+	bytes = ev->outcome.ret > 0 ? (uint64_t)ev->outcome.ret : rq.length_bytes;
+	if (blk_ops[rq.op].moves == BLK_MOVES_FROM)
 		sum.read = bytes;
-	else if (op->i == BLOCK_OP_WRITE || op->i == BLOCK_OP_ZONE_APPEND)
+	else if (blk_ops[rq.op].moves == BLK_MOVES_TO)
 		sum.written = bytes;
 	return sum;
 }

@@ -94,6 +94,7 @@ struct order_totals;
 struct order_policy {
 	const char *name, *summary;
 	bool one_lane; /* all threads share a lane */
+	bool block; /* of block requests, by order/think.h; all else is NULL */
 	void *(*open)(const struct order_options *options);
 	void (*close)(void *state);
 	/* Appends to out what the action must wait for; for an event that is no action out stays as it is. */

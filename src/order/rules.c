@@ -20,7 +20,7 @@ const rule_set rules_artc = BIT(thread) | BIT(file_seq) | BIT(path_stage) | BIT(
 			    BIT(fd_seq) | BIT(aio_stage);
 
 /* Rules of other policies: to name them for `root` is a mistake. */
-#define RULES_OF_OTHERS (BIT(temporal) | BIT(overlap))
+#define RULES_OF_OTHERS (BIT(temporal) | BIT(overlap) | BIT(think))
 
 static int find_rule(const char *name, size_t len, rule_set *ret, struct err *err)
 {

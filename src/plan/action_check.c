@@ -10,7 +10,7 @@
 
 #define FLAGS_KNOWN                                                                                \
 	(ACTION_SIMULATED | ACTION_SHARED_FD | ACTION_HAS_RESULT | ACTION_COMPAT |                 \
-	 ACTION_ANY_OUTCOME | ACTION_PARTIAL_DATA | ACTION_SETUP)
+	 ACTION_ANY_OUTCOME | ACTION_PARTIAL_DATA | ACTION_SETUP | ACTION_EDGE_THINK)
 #define ERRNO_MAX 4095
 
 struct walk {
@@ -244,6 +244,8 @@ static int check_edges(struct walk *w, uint32_t lane)
 				       "an edge to action %llu of lane %u, which has %llu",
 				       (unsigned long long)e->nr, e->lane,
 				       (unsigned long long)w->l->lane_actions[e->lane]);
+		if (e->think_ns > PLAN_TIME_MAX)
+			return err_set(w->err, -EBADMSG, "an impossible think time");
 		if (e->started && !w->l->started_edges)
 			return err_set(w->err, -EBADMSG,
 				       "an edge to a start in a plan without such");

@@ -23,7 +23,7 @@ enum {
 };
 
 #define EDGE_BYTES_MIN 3
-#define EDGE_BYTES_MAX ((size_t)2 * VARINT_MAX + 1)
+#define EDGE_BYTES_MAX ((size_t)3 * VARINT_MAX + 1)
 #define RESULT_BYTES 16
 
 void action_state_begin(struct action_state *state, const struct events_prefix *prefix)
@@ -93,6 +93,8 @@ static void put_edges(const struct action *a, struct action_state *state, struct
 		p = put_uvarint(p, (uint64_t)e->lane << 1 | e->started);
 		p = put_svarint(p, (int64_t)(e->nr - *last));
 		*p++ = e->rule;
+		if (a->flags & ACTION_EDGE_THINK)
+			p = put_uvarint(p, e->think_ns);
 		*last = e->nr;
 	}
 	out->len = (size_t)(p - out->data);
@@ -182,7 +184,7 @@ static bool get_result(struct cursor *in, struct action *a)
 	return true;
 }
 
-static bool get_edges(struct cursor *in, uint64_t nr, struct action_state *state,
+static bool get_edges(struct cursor *in, uint64_t nr, bool think, struct action_state *state,
 		      struct action_edges *edges)
 {
 	edges->list.len = 0;
@@ -195,7 +197,8 @@ static bool get_edges(struct cursor *in, uint64_t nr, struct action_state *state
 		int64_t diff;
 
 		if (!cursor_get_uvarint(in, &head) || head >> 1 > UINT32_MAX ||
-		    !cursor_get_svarint(in, &diff) || !cursor_get_bytes(in, 1, &rule))
+		    !cursor_get_svarint(in, &diff) || !cursor_get_bytes(in, 1, &rule) ||
+		    (think && !cursor_get_uvarint(in, &e.think_ns)))
 			return false;
 		e.lane = (uint32_t)(head >> 1);
 		e.started = head & 1;
@@ -228,7 +231,8 @@ bool action_get(const struct schema *s, struct cursor *in, struct action_state *
 	ret->exit_ns = ret->enter_ns + duration;
 	if (ret->exit_ns < ret->enter_ns || !apply_parts(set, parts, state, ret) ||
 	    !get_result(&c, ret) || !codec_get_args(&s->rows[id], s, &c, arena, ret->args) ||
-	    !get_edges(&c, set >> PART_EDGES & 1 ? parts[PART_EDGES] : 0, state, edges))
+	    !get_edges(&c, set >> PART_EDGES & 1 ? parts[PART_EDGES] : 0,
+		       ret->flags & ACTION_EDGE_THINK, state, edges))
 		return false;
 	ret->edges = edges->list.items;
 	ret->nr_edges = (uint32_t)edges->list.len;

@@ -29,6 +29,7 @@ enum action_flag {
 	ACTION_SETUP =
 		64, /* makes the state before a part of a trace: neither timed nor reported */
 	ACTION_PARTIAL_DATA = 32, /* bytes to be written were not all kept: filler stands in */
+	ACTION_EDGE_THINK = 128, /* each edge has a think time of its own */
 };
 
 /* Limits of the format; what is beyond them is refused. */
@@ -42,6 +43,8 @@ struct action_edge {
 	uint64_t nr; /* done[lane] > nr, or with `started` started[lane] > nr */
 	uint8_t rule; /* enum rule of order/; a replay only hands it on to reports */
 	bool started;
+	uint64_t
+		think_ns; /* with ACTION_EDGE_THINK: start so long after the other was done; else 0 */
 };
 
 /* At most one edge for each other lane, and one `started` edge. */
