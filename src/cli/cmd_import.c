@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "import/import.h"
@@ -14,6 +15,9 @@
 struct import_options {
 	unsigned int format; /* 0: auto, else the importer before it */
 	const char *output, *init;
+	const char *device, *columns;
+	unsigned int time_unit; /* of time_units */
+	unsigned int events; /* enum import_events */
 	bool force;
 	bool strict;
 	bool json;
@@ -27,6 +31,10 @@ static const char *const formats[] = {
 #undef IMPORTER
 	NULL,
 };
+
+static const char *const time_units[] = { "auto", "ns", "100ns", "us", "ms", "s", NULL };
+static const uint64_t time_units_ns[] = { 0, 1, 100, NS_PER_US, NS_PER_MS, NS_PER_S };
+static const char *const events_words[] = { "auto", "issue", "queue", NULL };
 
 struct complaints {
 	const struct cli *cli;
@@ -86,6 +94,10 @@ static int import_to(const struct cli *cli, const struct import_options *o,
 
 	rq->format = o->format ? formats[o->format] : NULL;
 	rq->init = o->init;
+	rq->block = (struct import_block){ .device = o->device,
+					   .time_unit_ns = time_units_ns[o->time_unit],
+					   .events = (enum import_events)o->events,
+					   .columns = o->columns };
 	rq->replace = o->force;
 	rq->strict = o->strict;
 	rq->progress = cli_progress_begin(cli, "import", NULL, o->quiet);
@@ -131,6 +143,19 @@ static const struct option_spec import_specs[] = {
 		   .default_text = "INPUT.trace"),
 	OPT_STRING(0, "init", "LISTING", struct import_options, init,
 		   "a listing of the files that were there before, for formats that have none"),
+	OPT_STRING(
+		0, "device", "DEVICE", struct import_options, device,
+		"block traces: only this device, by its name or as MAJOR:MINOR; or its name, where "
+		"the format tells none"),
+	OPT_CHOICE(
+		0, "events", "WHICH", struct import_options, events, events_words,
+		"block traces that have both: a request begins when it was issued to the device, or "
+		"queued"),
+	OPT_CHOICE(0, "time-unit", "UNIT", struct import_options, time_unit, time_units,
+		   "block traces of columns: the unit of their times"),
+	OPT_STRING(
+		0, "columns", "LIST", struct import_options, columns,
+		"of the format csv: what the columns are, such as time:us,-,op,offset:sectors,length"),
 	OPT_FLAG('f', "force", struct import_options, force, "replace an existing trace"),
 	OPT_FLAG(0, "strict", struct import_options, strict,
 		 "stop at the first line that is not understood, and write nothing"),

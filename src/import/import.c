@@ -267,6 +267,7 @@ static void set_total(const struct import_request *rq)
 int import_files(const struct import_request *rq, struct import_counts *ret, struct err *err)
 {
 	struct import im = { .nr_inputs = rq->nr_paths,
+			     .block = rq->block,
 			     .strict = rq->strict,
 			     .complain = rq->complain,
 			     .complain_ctx = rq->complain_ctx };

@@ -67,11 +67,28 @@ struct import_complaint {
 	const char *why;
 };
 
+/* Which of the block layer's events begin a request. */
+enum import_events {
+	IMPORT_EVENTS_AUTO, /* issues where there are any */
+	IMPORT_EVENTS_ISSUE,
+	IMPORT_EVENTS_QUEUE,
+};
+
+/* Of block traces. */
+struct import_block {
+	const char
+		*device; /* only this one; the name of it, where the format tells none; NULL: all */
+	uint64_t time_unit_ns; /* of the times in the input; 0: as the format says */
+	enum import_events events;
+	const char *columns; /* of the format csv */
+};
+
 /* What an importer works on. */
 struct import {
 	struct import_input *inputs; /* opened and closed by the importer, one or all at a time */
 	size_t nr_inputs;
 	struct import_input *init; /* a listing of the initial tree; NULL: none was given */
+	struct import_block block;
 	struct trace_feed *feed;
 	struct import_counts counts; /* the importer counts */
 	bool strict;
@@ -110,6 +127,7 @@ struct import_request {
 	const char *const *paths; /* "-": standard input */
 	size_t nr_paths;
 	const char *init; /* a listing of the initial tree, or NULL */
+	struct import_block block;
 	const char *output;
 	bool replace; /* an existing output is replaced; else it is an error (-EEXIST) */
 	bool strict; /* stop at the first thing that is not understood */

@@ -4,7 +4,7 @@
 #include "base/banned.h"
 
 const struct blk_op_info blk_ops[BLK_OP_MAX] = {
-#define BLOCK_OP(name, id, letter, moves) [id] = { #name, letter, BLK_MOVES_##moves },
+#define BLOCK_OP(name, id, letters, moves) [id] = { #name, letters, BLK_MOVES_##moves },
 #include "model/blockops.def"
 };
 
@@ -13,7 +13,7 @@ enum {
 	ARG_DEV,
 	ARG_OP,
 	ARG_FLAGS,
-	ARG_OFFSET,
+	ARG_SECTOR,
 	ARG_LENGTH,
 	ARG_DATA,
 	ARG_QUEUED,
@@ -22,6 +22,7 @@ enum {
 	ARG_DEVICE_NO,
 	ARG_PID,
 	ARG_COMM,
+	ARG_WITHIN,
 };
 
 static uint64_t number_or(const struct value *v, uint64_t otherwise)
@@ -32,20 +33,25 @@ static uint64_t number_or(const struct value *v, uint64_t otherwise)
 bool blk_request_get(const struct row *row, const struct value *args, struct blk_request *ret)
 {
 	const struct data *comm;
+	uint64_t offset;
 
 	if (row->id != EV_block_request || args[ARG_OP].type != VALUE_INT ||
 	    args[ARG_OP].u >= BLK_OP_MAX)
 		return false;
 	if (number_or(&args[ARG_DEVICE_NO], 0) >= BLK_DEVICES_MAX ||
-	    number_or(&args[ARG_OFFSET], 0) > INT64_MAX ||
-	    number_or(&args[ARG_LENGTH], 0) > INT64_MAX - number_or(&args[ARG_OFFSET], 0))
+	    number_or(&args[ARG_SECTOR], 0) >= INT64_MAX / BLK_SECTOR_BYTES ||
+	    number_or(&args[ARG_WITHIN], 0) >= BLK_SECTOR_BYTES)
+		return false;
+	offset = number_or(&args[ARG_SECTOR], 0) * BLK_SECTOR_BYTES +
+		 number_or(&args[ARG_WITHIN], 0);
+	if (number_or(&args[ARG_LENGTH], 0) > INT64_MAX - offset)
 		return false;
 	*ret = (struct blk_request){
 		.dev = number_or(&args[ARG_DEV], 0),
 		.device_no = (uint32_t)number_or(&args[ARG_DEVICE_NO], 0),
 		.op = (enum blk_op)args[ARG_OP].u,
 		.flags = number_or(&args[ARG_FLAGS], 0),
-		.offset_bytes = number_or(&args[ARG_OFFSET], 0),
+		.offset_bytes = offset,
 		.length_bytes = number_or(&args[ARG_LENGTH], 0),
 		.pid = (uint32_t)number_or(&args[ARG_PID], 0),
 		.cpu = args[ARG_CPU].type == VALUE_INT ? (int32_t)args[ARG_CPU].u : -1,
@@ -62,10 +68,13 @@ bool blk_request_get(const struct row *row, const struct value *args, struct blk
 void blk_request_put(const struct blk_request *rq, struct arena *a, struct event *ev)
 {
 	ev->row = row_by_id(EV_block_request);
-	ev->args[ARG_DEV] = value_uint(rq->dev);
+	if (rq->dev)
+		ev->args[ARG_DEV] = value_uint(rq->dev);
 	ev->args[ARG_OP] = value_int((int64_t)rq->op);
 	ev->args[ARG_FLAGS] = value_uint(rq->flags);
-	ev->args[ARG_OFFSET] = value_uint(rq->offset_bytes);
+	ev->args[ARG_SECTOR] = value_uint(rq->offset_bytes / BLK_SECTOR_BYTES);
+	if (rq->offset_bytes % BLK_SECTOR_BYTES)
+		ev->args[ARG_WITHIN] = value_uint(rq->offset_bytes % BLK_SECTOR_BYTES);
 	ev->args[ARG_LENGTH] = value_uint(rq->length_bytes);
 	if (rq->data) {
 		struct value *v = &ev->args[ARG_DATA];
@@ -86,15 +95,13 @@ void blk_request_put(const struct blk_request *rq, struct arena *a, struct event
 /* As the kernel writes it: F for the flush, the operation, F for FUA, then the others. */
 void blk_put_rwbs(enum blk_op op, uint64_t flags, char out[BLK_RWBS_MAX])
 {
+	const char *letter;
 	char *p = out;
 
 	if (flags & BLK_FLAG_FLUSH || op == BLK_FLUSH)
 		*p++ = 'F';
-	*p++ = blk_ops[op].letter ? blk_ops[op].letter : 'W';
-	if (op == BLK_SECURE_ERASE) {
-		p[-1] = 'D';
-		*p++ = 'E';
-	}
+	for (letter = blk_ops[op].letters; *letter; letter++)
+		*p++ = *letter;
 	if (flags & BLK_FLAG_FUA)
 		*p++ = 'F';
 	if (flags & BLK_FLAG_RAHEAD)
@@ -118,9 +125,7 @@ static bool get_op_letter(char c, enum blk_op *ret)
 	case 'D':
 		*ret = BLK_DISCARD;
 		return true;
-	case 'Z':
-		*ret = BLK_WRITE_ZEROES;
-		return true;
+	case 'Z': /* of zones; ZA is the one that writes */
 	case 'N':
 		*ret = BLK_OTHER;
 		return true;
@@ -140,6 +145,8 @@ static bool get_flag_letter(char c, enum blk_op *op, uint64_t *flags)
 		*flags |= BLK_FLAG_META;
 	else if (c == 'E' && *op == BLK_DISCARD)
 		*op = BLK_SECURE_ERASE;
+	else if (c == 'Z' && *op == BLK_WRITE)
+		*op = BLK_WRITE_ZEROES;
 	else if (c != 'B' && c != 'U') /* the barrier of old kernels; an atomic write */
 		return false;
 	return true;
@@ -154,6 +161,11 @@ bool blk_get_rwbs(const char *text, size_t len, enum blk_op *ret_op, uint64_t *r
 	if (i < len && text[i] == 'F') {
 		flags |= BLK_FLAG_FLUSH;
 		i++;
+	}
+	if (len - i >= 2 && text[i] == 'Z') {
+		*ret_op = text[i + 1] == 'A' ? BLK_ZONE_APPEND : BLK_OTHER;
+		*ret_flags = flags;
+		return true;
 	}
 	/* A flush that is nothing else may have no letter of its own, or others right behind. */
 	if (i < len && get_op_letter(text[i], &op))

@@ -17,7 +17,7 @@
 #include "model/event.h"
 
 enum blk_op {
-#define BLOCK_OP(name, id, letter, moves) BLK_##name = (id),
+#define BLOCK_OP(name, id, letters, moves) BLK_##name = (id),
 #include "model/blockops.def"
 	BLK_OP_MAX = 8,
 };
@@ -31,7 +31,7 @@ enum blk_moves { BLK_MOVES_NONE, BLK_MOVES_FROM, BLK_MOVES_TO };
 
 struct blk_op_info {
 	const char *name;
-	char letter; /* of blkparse's rwbs; 0: none */
+	const char *letters; /* of blkparse's rwbs */
 	enum blk_moves moves;
 };
 

@@ -323,7 +323,7 @@ static void test_policies(void **state)
 		assert_ptr_equal(order_find((*p)->name), *p);
 		assert_true((*p)->summary[0]);
 	}
-	assert_int_equal(nr, 5);
+	assert_int_equal(nr, 6);
 	assert_null(order_find("nonsense"));
 	assert_true(order_find("single")->one_lane);
 	order_free(NULL);
