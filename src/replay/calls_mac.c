@@ -283,8 +283,7 @@ static const char *user_name(const char *name, struct xattr_name *room)
 
 /*
  * Lengths are not comparable: names have a namespace here, and which attributes
- * files had is not told. Without the name of the attribute (iBench has none) the
- * nearest access is to their list.
+ * files had is not told.
  */
 static void look_at_xattrs(struct ready *a, int64_t ret, struct outcome *out)
 {
@@ -293,33 +292,45 @@ static void look_at_xattrs(struct ready *a, int64_t ret, struct outcome *out)
 		call_stands(a, out);
 }
 
+/*
+ * The attribute that a call asks for. Where the trace has no name (iBench), the
+ * list of all is what comes nearest to one that was found, and NULL says so; one
+ * that was not found is any that no file has.
+ */
+static const char *wanted_name(const struct ready *a, struct xattr_name *room)
+{
+	const char *name = (char *)a->regs[1];
+
+	if (!name && a->expected.err)
+		name = "reprise.none";
+	return user_name(name, room);
+}
+
 void replay_mac_getxattr(struct lane *l, struct ready *a, struct outcome *out)
 {
 	const char *path = (char *)a->regs[0];
 	bool nofollow = a->regs[5] & MAC_XATTR_NOFOLLOW;
 	struct xattr_name room;
-	const char *name = user_name((char *)a->regs[1], &room);
+	const char *name = wanted_name(a, &room);
 	void *value = (void *)a->regs[2];
+	int64_t ret;
 
 	(void)l;
-	if (!name)
-		look_at_xattrs(a, nofollow ? llistxattr(path, NULL, 0) : listxattr(path, NULL, 0),
-			       out);
+	if (name)
+		ret = nofollow ? lgetxattr(path, name, value, a->regs[3])
+			       : getxattr(path, name, value, a->regs[3]);
 	else
-		look_at_xattrs(a,
-			       nofollow ? lgetxattr(path, name, value, a->regs[3])
-					: getxattr(path, name, value, a->regs[3]),
-			       out);
+		ret = nofollow ? llistxattr(path, NULL, 0) : listxattr(path, NULL, 0);
+	look_at_xattrs(a, ret, out);
 }
 
 void replay_mac_fgetxattr(struct lane *l, struct ready *a, struct outcome *out)
 {
-	const char *name;
 	struct xattr_name room;
+	const char *name = wanted_name(a, &room);
 	int fd = (int)a->regs[0];
 
 	(void)l;
-	name = user_name((char *)a->regs[1], &room);
 	look_at_xattrs(a,
 		       name ? fgetxattr(fd, name, (void *)a->regs[2], a->regs[3])
 			    : flistxattr(fd, NULL, 0),

@@ -67,6 +67,10 @@ mac_getxattr(path="/a", name="com.apple.none") = -1 EUNKNOWN
 getxattr\("/a", "user.com.apple.none", .* = -1 ENODATA
 mac_getxattr(path="/a") = 32
 listxattr\("/a", NULL, 0\) = [0-9]
+mac_getxattr(path="/a") = -1 EUNKNOWN
+getxattr\("/a", "user.reprise.none", .* = -1 ENODATA
+mac_fgetxattr(fd=3) = -1 EUNKNOWN
+fgetxattr\(.*, "user.reprise.none", .* = -1 ENODATA
 mac_fsetxattr(fd=3, name="com.apple.two") = 0
 fsetxattr\(.*, "user.com.apple.two", "", 0, 0\) = 0
 mac_fgetxattr(fd=3, name="com.apple.two") = 0
