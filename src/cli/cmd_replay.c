@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/strings.h"
 #include "cli/cli.h"
+#include "cli/replay_block.h"
 #include "cli/replay_prepare.h"
 #include "cli/replay_print.h"
 #include "plan/plan.h"
@@ -26,6 +27,7 @@ struct options {
 	const char *scale, *scale_compute, *engine, *output;
 	bool force, json, quiet, no_copy_reads, pin, no_contain, privileged_metadata, no_check;
 	struct order_choice order;
+	struct block_options block;
 	struct part_choice part;
 	unsigned int cache;
 	bool no_init;
@@ -91,6 +93,7 @@ static const struct option_spec specs[] = {
 		 "do not go through the plan first to prove that it can come to an end"),
 	OPT_U64(0, "perturb", "SEED", struct options, perturb,
 		"hold up actions at random, to try the order"),
+	OPT_BLOCK(struct options, block),
 	OPT_FLAG('j', "json", struct options, json, "print the report as JSON"),
 	OPT_QUIET(struct options, quiet),
 };
@@ -266,6 +269,24 @@ static int run_loops(const struct cli *cli, const struct options *o, struct run_
 	return worst;
 }
 
+static int run_block(const struct cli *cli, const struct options *o, double scale, int nr_operands,
+		     char **operands)
+{
+	struct block_replay b = { .scale = scale,
+				  .output = o->output,
+				  .order = o->order,
+				  .force = o->force,
+				  .json = o->json,
+				  .quiet = o->quiet,
+				  .no_check = o->no_check,
+				  .stop = &interrupted };
+
+	if (nr_operands != 1)
+		return cli_fail_with(cli,
+				     "with --device there is one trace or plan and no directory");
+	return replay_block(cli, &o->block, &b, operands[0]);
+}
+
 static int replay_run(const struct cli *cli, void *options, int nr_operands, char **operands)
 {
 	const struct options *o = options;
@@ -306,6 +327,10 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		return cli_fail(cli, &err);
 	(void)sigaction(SIGINT, &sa, NULL);
 	(void)sigaction(SIGTERM, &sa, NULL);
+	if (o->block.devices.len)
+		return run_block(cli, o, ro.scale, nr_operands, operands);
+	if (nr_operands < 2)
+		return cli_fail_with(cli, "name a directory to replay in, or a --device");
 	r = prepare_plans(cli, &po, operands, nr_operands - 1, &prepared);
 	if (r == CLI_DONE)
 		r = run_loops(cli, o, &ro, &po, &prepared, operands[nr_operands - 1]);
@@ -315,8 +340,8 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 
 const struct command command_replay = {
 	.name = "replay",
-	.summary = "perform traces in a directory and report how faithfully",
-	.operands = "TRACE|PLAN... DIR",
+	.summary = "perform traces in a directory or on a device and report how faithfully",
+	.operands = "TRACE|PLAN... [DIR]",
 	.options = specs,
 	.nr_options = ARRAY_LEN(specs),
 	.options_size = sizeof(struct options),

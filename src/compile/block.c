@@ -37,7 +37,7 @@ struct block_compiler {
 	VEC(uint64_t) ends; /* of the last request to each device, in bytes */
 	struct edges edges;
 	VEC(struct action_edge) edges_out;
-	uint64_t last_ns;
+	uint64_t last_ns, max_length;
 	uint32_t max_lanes;
 };
 
@@ -160,6 +160,8 @@ static void note_totals(struct block_compiler *c, const struct event *ev,
 		(ev->flags & (EVENT_NO_DURATION | EVENT_UNFINISHED | EVENT_NO_TIME)) != 0;
 	if (ev->exit_ns > c->last_ns)
 		c->last_ns = ev->exit_ns;
+	if (blk_ops[rq->op].moves != BLK_MOVES_NONE && rq->length_bytes > c->max_length)
+		c->max_length = rq->length_bytes;
 	while (c->ends.len <= rq->device_no)
 		VEC_PUSH(&c->ends, 0);
 	if (end > c->ends.items[rq->device_no])
@@ -265,7 +267,8 @@ static int note_order(struct block_compiler *c)
 		(void)snprintf(value, sizeof(value), "%llu", (unsigned long long)c->ends.items[i]);
 		r = plan_writer_meta(c->writer, key, value);
 	}
-	return r;
+	(void)snprintf(value, sizeof(value), "%llu", (unsigned long long)c->max_length);
+	return r ? r : plan_writer_meta(c->writer, "block.max_length", value);
 }
 
 static void close_totals(struct block_compiler *c)

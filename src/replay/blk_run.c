@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/blk_run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/banned.h"
+#include "base/mem.h"
+#include "base/strings.h"
+#include "replay/blk_inside.h"
+
+#define DEPTH_DEFAULT 128
+#define DEPTH_MAX 32768
+#define QUEUE_SPARE 8 /* of a queue: beyond it, io_uring hands requests to other threads */
+#define PROGRESS_NS (200 * NS_PER_MS)
+
+/* What the plan says of itself. */
+
+static bool get_meta(struct blk_run *run, const char *key, struct buf *text, const char **ret)
+{
+	*ret = trace_meta(plan_container(run->plan), key, text);
+	return *ret != NULL;
+}
+
+static uint64_t get_meta_u64(struct blk_run *run, const char *key, uint64_t otherwise)
+{
+	struct buf text = { 0 };
+	const char *value;
+	uint64_t v;
+
+	if (!get_meta(run, key, &text, &value) || strings_parse_u64(value, &v) < 0)
+		v = otherwise;
+	buf_release(&text);
+	return v;
+}
+
+static int check_plan(struct blk_run *run, const char *path, struct err *err)
+{
+	struct buf text = { 0 };
+	const char *value;
+	bool block, think;
+
+	block = get_meta(run, "level", &text, &value) && !strcmp(value, BLK_LEVEL);
+	think = get_meta(run, "order", &text, &value) && !strcmp(value, "think");
+	buf_release(&text);
+	if (!block)
+		return err_set(err, -EINVAL,
+			       "%s has no block requests: give a directory, not --device", path);
+	if (run->o->mode == BLK_MODE_THINK && !think)
+		return err_set(
+			err, -EINVAL,
+			"%s was compiled with another order than think, which the mode needs",
+			path);
+	return 0;
+}
+
+/* Devices of the trace, and where they go. */
+
+static int find_devices(struct blk_run *run, struct err *err)
+{
+	char key[32];
+
+	run->end_of = xcalloc(BLK_DEVICES_MAX, sizeof(*run->end_of));
+	for (; run->nr_devices < BLK_DEVICES_MAX; run->nr_devices++) {
+		(void)snprintf(key, sizeof(key), "block.end.%u", run->nr_devices);
+		run->end_of[run->nr_devices] = get_meta_u64(run, key, UINT64_MAX);
+		if (run->end_of[run->nr_devices] == UINT64_MAX)
+			break;
+	}
+	if (plan_totals(run->plan)->nr_actions && !run->nr_devices)
+		return err_set(err, -EBADMSG, "the plan does not say which devices it has");
+	run->max_length = get_meta_u64(run, "block.max_length", BLK_LENGTH_MAX);
+	if (run->max_length > BLK_LENGTH_MAX || !run->max_length)
+		run->max_length = BLK_LENGTH_MAX;
+	return 0;
+}
+
+static bool is_device(struct blk_run *run, uint32_t number, const char *asked)
+{
+	struct buf text = { 0 };
+	const char *name;
+	char key[32], digits[16];
+	bool is;
+
+	(void)snprintf(digits, sizeof(digits), "%u", number);
+	(void)snprintf(key, sizeof(key), "block.device.%u", number);
+	is = (get_meta(run, key, &text, &name) && !strcmp(name, asked)) || !strcmp(digits, asked);
+	buf_release(&text);
+	return is;
+}
+
+static int map_device(struct blk_run *run, const struct blk_target_request *targets, uint32_t nr,
+		      uint32_t device, struct err *err)
+{
+	uint32_t i, plain = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (targets[i].device && strcmp(targets[i].device, "*") != 0 &&
+		    is_device(run, device, targets[i].device))
+			goto found;
+	}
+	for (i = 0; i < nr; i++) {
+		if (!targets[i].device && plain++ == device)
+			goto found;
+	}
+	for (i = 0; i < nr; i++) {
+		if (targets[i].device && !strcmp(targets[i].device, "*"))
+			goto found;
+	}
+	return err_set(
+		err, -EINVAL,
+		"the trace has %u devices, and no target for number %u: --device=NAME=TARGET "
+		"or --device='*=TARGET'",
+		run->nr_devices, device);
+found:
+	run->target_of[device] = i;
+	return 0;
+}
+
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static int open_targets(struct blk_run *run, const struct blk_target_request *targets, uint32_t nr,
+			struct err *err)
+{
+	uint64_t need;
+	uint32_t i, d;
+	int r;
+
+	run->target_of = xcalloc(run->nr_devices + 1, sizeof(*run->target_of));
+	for (d = 0; d < run->nr_devices; d++) {
+		r = map_device(run, targets, nr, d, err);
+		if (r < 0)
+			return r;
+	}
+	run->targets = xcalloc(nr, sizeof(*run->targets));
+	for (i = 0; i < nr; i++)
+		run->targets[i].fd = -1;
+	run->nr_targets = nr;
+	for (i = 0; i < nr; i++) {
+		for (need = 0, d = 0; d < run->nr_devices; d++) {
+			if (run->target_of[d] == i && run->end_of[d] > need)
+				need = run->end_of[d];
+		}
+		need = add_saturated(add_saturated(need, run->o->offset_bytes), 4095) &
+		       ~UINT64_C(4095);
+		r = blk_target_open(&run->targets[i], targets[i].path, need, run->o, err);
+		if (r < 0)
+			return r;
+		run->res->direct = !i || run->res->direct ? run->targets[i].direct : false;
+	}
+	return 0;
+}
+
+/* The queue. */
+
+static uint64_t power_of_two(uint64_t v)
+{
+	return v > 1 ? (uint64_t)1 << (64 - __builtin_clzll(v - 1)) : 1;
+}
+
+static void tell(const struct blk_run *run, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void tell(const struct blk_run *run, const char *fmt, ...)
+{
+	struct buf text = { 0 };
+	va_list ap;
+
+	if (!run->watcher->note)
+		return;
+	va_start(ap, fmt);
+	buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	run->watcher->note(run->watcher->arg, buf_str(&text));
+	buf_release(&text);
+}
+
+/* Says what the paper would set, and sets it when asked. */
+static int prepare_queue(struct blk_run *run, struct blk_target *t, uint64_t wanted,
+			 struct err *err)
+{
+	struct blk_queue *q = &t->queue;
+	int r;
+
+	blk_queue_advise(q, wanted);
+	if (run->o->tune && t->device) {
+		r = blk_queue_tune(q, err);
+		if (r < 0)
+			return err_wrap(err, r, "%s", t->path);
+		t->tuned = true;
+		return 0;
+	}
+	if (!q->known)
+		return 0;
+	if (q->scheduler[0] && strcmp(q->scheduler, "none") != 0)
+		tell(run, "%s: the scheduler is %s; none keeps the order (--tune)", t->path,
+		     q->scheduler);
+	if (q->nomerges < 2 && q->nr_requests)
+		tell(run, "%s: requests may be merged; nomerges=2 keeps them apart (--tune)",
+		     t->path);
+	if (q->want_nr_requests)
+		tell(run, "%s: the queue has room for %llu requests; the trace wants %llu (--tune)",
+		     t->path, (unsigned long long)q->nr_requests,
+		     (unsigned long long)q->want_nr_requests);
+	return 0;
+}
+
+static int choose_depth(struct blk_run *run, struct err *err)
+{
+	uint64_t wanted = power_of_two(plan_totals(run->plan)->nr_lanes), limit = UINT64_MAX;
+
+	if (wanted < 32)
+		wanted = 32;
+	if (run->o->depth)
+		wanted = run->o->depth;
+	if (wanted > DEPTH_MAX)
+		wanted = DEPTH_MAX;
+	for (uint32_t i = 0; i < run->nr_targets; i++) {
+		struct blk_queue now;
+		int r = prepare_queue(run, &run->targets[i], wanted, err);
+
+		if (r < 0)
+			return r;
+		blk_queue_read(run->targets[i].fd, &now);
+		if (now.nr_requests > 2 * QUEUE_SPARE && now.nr_requests - QUEUE_SPARE < limit)
+			limit = now.nr_requests - QUEUE_SPARE;
+		run->res->queues[i] = run->targets[i].queue;
+	}
+	run->depth = wanted < DEPTH_DEFAULT && run->o->mode == BLK_MODE_AFAP && !run->o->depth
+			     ? DEPTH_DEFAULT
+			     : wanted;
+	if (run->depth > limit && !run->o->depth)
+		run->depth = limit;
+	return 0;
+}
+
+/* The loader's thread. */
+
+static void report_progress(struct blk_run *run, uint64_t *last_ns)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (!run->watcher->progress || now_ns - *last_ns < PROGRESS_NS)
+		return;
+	*last_ns = now_ns;
+	run->watcher->progress(run->watcher->arg, run->nr_kept, plan_totals(run->plan)->nr_actions);
+}
+
+static int work(struct blk_run *run, struct err *err)
+{
+	bool more = true, stopped, any_loaded, any_kept;
+	uint64_t last_ns = 0;
+	int r;
+
+	do {
+		/* Before the look at what is done: nothing is done after the stop. */
+		stopped = atomic_load_explicit(&run->stop, memory_order_acquire);
+		any_loaded = any_kept = false;
+		r = 0;
+		if (more && !stopped) {
+			r = blk_loader_work(run, &any_loaded, err);
+			more = r > 0;
+			/* Pairs with the submitter's: `loaded` does not change any more. */
+			if (!r)
+				atomic_store_explicit(&run->window.ended, true,
+						      memory_order_release);
+		}
+		if (r >= 0)
+			r = blk_keeper_work(run, &any_kept, err);
+		if (r < 0)
+			return r;
+		report_progress(run, &last_ns);
+		if (!any_loaded && !any_kept && !stopped) {
+			struct timespec ts = { .tv_nsec = (long)NS_PER_MS };
+
+			(void)nanosleep(&ts, NULL);
+		}
+	} while (!stopped || any_kept);
+	return 0;
+}
+
+static void *loader_main(void *arg)
+{
+	struct blk_run *run = arg;
+	int r = work(run, &run->window.err);
+
+	/* Pairs with the submitter's, which stops then. */
+	if (r < 0)
+		atomic_store_explicit(&run->window.status, r, memory_order_release);
+	return NULL;
+}
+
+static int run_threads(struct blk_run *run, struct err *err)
+{
+	pthread_t loader;
+	int r, status;
+
+	r = pthread_create(&loader, NULL, loader_main, run);
+	if (r)
+		return err_set(err, -r, "cannot start a thread");
+	r = blk_pace(run, err);
+	atomic_store_explicit(&run->stop, true, memory_order_release);
+	(void)pthread_join(loader, NULL);
+	status = atomic_load(&run->window.status);
+	if (!r && status < 0) {
+		*err = run->window.err;
+		r = status;
+	}
+	return r;
+}
+
+static int perform(struct blk_run *run, const char *plan, const struct blk_target_request *targets,
+		   uint32_t nr_targets, struct err *err)
+{
+	int r = plan_open(plan, &run->plan, err);
+
+	if (!r)
+		r = check_plan(run, plan, err);
+	if (!r)
+		r = find_devices(run, err);
+	if (!r)
+		r = open_targets(run, targets, nr_targets, err);
+	if (!r)
+		r = choose_depth(run, err);
+	if (!r)
+		r = blk_data_init(&run->data, run->max_length + 8192, run->depth, run->o, err);
+	if (!r)
+		r = blk_loader_open(run, err);
+	if (!r)
+		r = blk_keeper_open(run, err);
+	if (r < 0)
+		return r;
+	run->first_ns = plan_totals(run->plan)->first_ns;
+	run->res->nr_requests = plan_totals(run->plan)->nr_actions;
+	run->res->original_elapsed_ns = plan_totals(run->plan)->elapsed_ns;
+	run->window.slots = huge_alloc(BLK_SLOTS * sizeof(*run->window.slots));
+	run->window.edges = huge_alloc(BLK_EDGES * sizeof(*run->window.edges));
+	r = run_threads(run, err);
+	if (!r && run->last_end_ns > run->start_ns)
+		run->res->elapsed_ns = run->last_end_ns - run->start_ns;
+	return r;
+}
+
+static void release(struct blk_run *run)
+{
+	blk_loader_close(run);
+	/* What an interrupted run has not come to. */
+	for (uint64_t i = 0; run->window.slots && i < BLK_SLOTS; i++)
+		free(run->window.slots[i].data);
+	if (run->window.slots)
+		huge_free(run->window.slots, BLK_SLOTS * sizeof(*run->window.slots));
+	if (run->window.edges)
+		huge_free(run->window.edges, BLK_EDGES * sizeof(*run->window.edges));
+	blk_data_release(&run->data);
+	for (uint32_t i = 0; i < run->nr_targets; i++)
+		blk_target_close(&run->targets[i]);
+	free(run->targets);
+	free(run->target_of);
+	free(run->end_of);
+	plan_close(run->plan);
+}
+
+int blk_run_perform(const char *plan, const struct blk_target_request *targets, uint32_t nr_targets,
+		    const struct blk_run_options *o, const struct blk_run_watcher *w,
+		    struct blk_run_result **ret, struct err *err)
+{
+	struct blk_run *run = xcalloc(1, sizeof(*run));
+	struct blk_run_result *res = xcalloc(1, sizeof(*res));
+	int r;
+
+	run->o = o;
+	run->watcher = w;
+	run->res = res;
+	res->queues = xcalloc(nr_targets, sizeof(*res->queues));
+	res->nr_targets = nr_targets;
+	r = perform(run, plan, targets, nr_targets, err);
+	r = blk_keeper_close(run, r, err);
+	release(run);
+	free(run);
+	if (r < 0)
+		blk_run_result_free(res);
+	else
+		*ret = res;
+	return r;
+}
+
+void blk_run_result_free(struct blk_run_result *res)
+{
+	if (!res)
+		return;
+	free(res->queues);
+	free(res);
+}

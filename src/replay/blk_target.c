@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/blk_target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "base/mem.h"
+
+/* What stands where on a device that holds something. */
+static const struct {
+	uint64_t offset;
+	const char *bytes;
+	uint32_t len;
+	const char *what;
+} signatures[] = {
+	{ 0x438, "\x53\xef", 2, "an ext2, ext3 or ext4 file system" },
+	{ 0, "XFSB", 4, "an XFS file system" },
+	{ 0x10040, "_BHRfS_M", 8, "a btrfs file system" },
+	{ 0x400, "\x10\x20\xf5\xf2", 4, "an f2fs file system" },
+	{ 0x1018, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca", 8, "a bcachefs or bcache device" },
+	{ 3, "NTFS    ", 8, "an NTFS file system" },
+	{ 3, "EXFAT   ", 8, "an exFAT file system" },
+	{ 0, "hsqs", 4, "a squashfs file system" },
+	{ 0x400, "\xe2\xe1\xf5\xe0", 4, "an EROFS file system" },
+	{ 0x8001, "CD001", 5, "an ISO 9660 file system" },
+	{ 0x10000, "ReIsErFs", 8, "a ReiserFS file system" },
+	{ 0x10034, "ReIsEr2Fs", 9, "a ReiserFS file system" },
+	{ 0x8000, "JFS1", 4, "a JFS file system" },
+	{ 0xff6, "SWAPSPACE2", 10, "swap space" },
+	{ 0xff6, "SWAP-SPACE", 10, "swap space" },
+	{ 0, "LUKS\xba\xbe", 6, "a LUKS volume" },
+	{ 0x218, "LVM2 001", 8, "an LVM physical volume" },
+	{ 0x18, "LVM2 001", 8, "an LVM physical volume" },
+	{ 0, "\xfc\x4e\x2b\xa9", 4, "a member of an MD array" },
+	{ 0x1000, "\xfc\x4e\x2b\xa9", 4, "a member of an MD array" },
+	{ 0x200, "EFI PART", 8, "a partition table (GPT)" },
+	{ 0x1000, "EFI PART", 8, "a partition table (GPT)" },
+	{ 0x1fe, "\x55\xaa", 2, "a partition table or a boot sector" },
+	{ 0x20008, "\x0c\xb1\xba\0\0\0\0\0", 8, "a member of a ZFS pool" },
+	{ 0x21000, "\x0c\xb1\xba\0\0\0\0\0", 8, "a member of a ZFS pool" },
+};
+
+const char *blk_signature(int fd, int *ret)
+{
+	char buf[16];
+
+	*ret = 0;
+	for (size_t i = 0; i < ARRAY_LEN(signatures); i++) {
+		ssize_t n = pread(fd, buf, signatures[i].len, (off_t)signatures[i].offset);
+
+		if (n < 0) {
+			*ret = -errno;
+			return NULL;
+		}
+		if ((size_t)n == signatures[i].len &&
+		    !memcmp(buf, signatures[i].bytes, signatures[i].len))
+			return signatures[i].what;
+	}
+	return NULL;
+}
+
+/* Looks at what is there before anything is opened for writing. */
+static int refuse_held(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *what;
+	int r;
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open %s", path);
+	what = blk_signature(fd, &r);
+	(void)close(fd); /* only read from */
+	if (r < 0)
+		return err_set(err, r, "cannot read %s", path);
+	if (what)
+		return err_set(err, -EBUSY,
+			       "%s holds %s; --destroy-data overwrites it all the same", path,
+			       what);
+	return 0;
+}
+
+static int measure_device(struct blk_target *t, struct err *err)
+{
+	int sector = 512;
+
+	if (ioctl(t->fd, BLKGETSIZE64, &t->size_bytes) < 0)
+		return err_set(err, -errno, "cannot find out the size of %s", t->path);
+	if (ioctl(t->fd, BLKSSZGET, &sector) < 0 || sector < 512 || sector > 65536)
+		sector = 4096;
+	t->align_bytes = t->direct ? (uint32_t)sector : 1;
+	blk_queue_read(t->fd, &t->queue);
+	return 0;
+}
+
+/* What a file needs shows when it is read: sectors of 512 bytes, or more. */
+static uint32_t file_alignment(const struct blk_target *t)
+{
+	uint32_t align = 512;
+	void *buf;
+
+	if (!t->direct)
+		return 1;
+	if (t->size_bytes < 8192 || posix_memalign(&buf, 4096, 4096))
+		return 4096;
+	while (align < 4096 && pread(t->fd, buf, align, align) != (ssize_t)align)
+		align *= 2;
+	free(buf);
+	return align;
+}
+
+static int measure_file(struct blk_target *t, uint64_t need_bytes, bool grow, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(t->fd, &st) < 0)
+		return err_set(err, -errno, "cannot stat %s", t->path);
+	t->size_bytes = (uint64_t)st.st_size;
+	if (grow && t->size_bytes < need_bytes) {
+		if (ftruncate(t->fd, (off_t)need_bytes) < 0)
+			return err_set(err, -errno, "cannot make %s %llu bytes long", t->path,
+				       (unsigned long long)need_bytes);
+		t->size_bytes = need_bytes;
+	}
+	t->align_bytes = file_alignment(t);
+	return 0;
+}
+
+/* Not every file system knows O_DIRECT. */
+static int open_either(struct blk_target *t, int flags, struct err *err)
+{
+	t->direct = flags & O_DIRECT;
+	t->fd = open(t->path, flags, 0666);
+	if (t->fd < 0 && errno == EINVAL && t->direct) {
+		t->direct = false;
+		t->fd = open(t->path, flags & ~O_DIRECT, 0666);
+	}
+	if (t->fd < 0 && errno == EBUSY && flags & O_EXCL)
+		return err_set(err, -EBUSY,
+			       "%s is mounted or in use; --destroy-data writes to it all the same",
+			       t->path);
+	if (t->fd < 0)
+		return err_set(err, -errno, "cannot open %s", t->path);
+	return 0;
+}
+
+int blk_target_open(struct blk_target *t, const char *path, uint64_t need_bytes,
+		    const struct blk_run_options *o, struct err *err)
+{
+	int flags = O_CLOEXEC | (o->buffered ? 0 : O_DIRECT);
+	bool exists;
+	struct stat st;
+	int r = 0;
+
+	*t = (struct blk_target){ .path = xstrdup(path), .fd = -1 };
+	exists = !stat(path, &st);
+	if (!exists && (errno != ENOENT || !o->create))
+		return err_set(err, -errno, "cannot open %s%s", path,
+			       errno == ENOENT ? " (--create makes a file)" : "");
+	if (exists && !S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
+		return err_set(err, -ENOTBLK, "%s is neither a block device nor a file", path);
+	t->device = exists && S_ISBLK(st.st_mode);
+	t->writable = !t->device || o->writes;
+	flags |= t->writable ? O_RDWR : O_RDONLY;
+	if (exists && t->writable && !o->destroy_data) {
+		r = refuse_held(path, err);
+		flags |= t->device ? O_EXCL : 0;
+	}
+	if (!exists)
+		flags |= O_CREAT | O_EXCL;
+	if (!r)
+		r = open_either(t, flags, err);
+	if (r < 0)
+		return r;
+	return t->device ? measure_device(t, err) : measure_file(t, need_bytes, o->create, err);
+}
+
+void blk_target_close(struct blk_target *t)
+{
+	if (t->tuned)
+		blk_queue_restore(&t->queue);
+	if (t->fd >= 0)
+		(void)close(t->fd); /* what was written was answered for by the requests */
+	free(t->path);
+	*t = (struct blk_target){ .fd = -1 };
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Targets of a block run: devices and files, opened with the care that somebody's
+ * data deserves. Private to this directory.
+ */
+#ifndef REPLAY_BLK_TARGET_H
+#define REPLAY_BLK_TARGET_H
+
+#include "replay/blk_run.h"
+
+struct blk_target {
+	char *path;
+	int fd; /* -1: not open */
+	bool device;
+	bool writable;
+	bool direct;
+	uint64_t size_bytes;
+	uint32_t align_bytes; /* of places and lengths */
+	struct blk_queue queue; /* as found */
+	bool tuned;
+};
+
+/*
+ * Opens it. need_bytes is how large it has to be, as far as a file may grow.
+ * A device that is to be written is refused when it is in use or holds something
+ * that is known, unless destroy_data is set; so is a file that holds such.
+ */
+MUST_CHECK int blk_target_open(struct blk_target *t, const char *path, uint64_t need_bytes,
+			       const struct blk_run_options *o, struct err *err);
+/* Restores the queue if it was tuned. */
+void blk_target_close(struct blk_target *t);
+
+/* What is on the device: "ext4", "partition table (GPT)" ...; NULL: nothing that is known. -errno in *ret. */
+const char *blk_signature(int fd, int *ret);
+
+/* Reads how the queue is set; known stays false where there is none. */
+void blk_queue_read(int fd, struct blk_queue *q);
+/* depth: how many may be in flight. */
+void blk_queue_advise(struct blk_queue *q, uint64_t depth);
+/* Sets no scheduler, no merges and the advised size; restore brings back what q says. */
+MUST_CHECK int blk_queue_tune(const struct blk_queue *q, struct err *err);
+void blk_queue_restore(const struct blk_queue *q);
+
+#endif

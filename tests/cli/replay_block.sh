@@ -1,0 +1,166 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# reprise replay --device: block requests on files; on devices when root may make some.
+. "$TOP/tests/cli/tap.sh"
+
+# A workload of two devices with all operations, places that fit no sector, and dependent requests.
+python3 - >w.csv <<'END'
+import random
+random.seed(7)
+t = 0
+print("time_ns,latency_ns,device,op,flags,offset,length")
+for i in range(120):
+    t += random.randrange(1, 100000)
+    op = random.choice(["READ"] * 6 + ["WRITE"] * 5 + ["FLUSH", "DISCARD", "WRITE_ZEROES"])
+    flags = random.choice(["0", "0", "FLUSH|FUA", "FUA", "SYNC|META"]) if op == "WRITE" else "0"
+    offset, length = (0, 0) if op == "FLUSH" else (random.randrange(0, 2000) * 512, random.randrange(1, 17) * 512)
+    print(f"{t},{random.randrange(1000, 90000)},{random.choice(['a', 'b'])},{op},{flags},{offset},{length}")
+END
+run 0 import -o w.trace w.csv
+ok $? 'import'
+
+for mode in timed think afap load; do
+	run 0 replay --mode=$mode --device=a=t1.img --device=b=t2.img --create --json -f -o run-$mode.trace w.trace &&
+		grep -q '"end": *"complete"' out && grep -q '"requests": *120,' out && grep -q '"errors": *0,' out &&
+		grep -q '"mismatches": *0,' out
+	ok $? "mode $mode: all requests, none failed"
+	run 0 stat run-$mode.trace && grep -q 'block_request *120' out
+	ok $? "mode $mode: the run is a trace"
+done
+
+# What was made is what was to be made: place, length and kind, but for whole sectors.
+python3 - >cmp.out 2>&1 <<'END'
+import json, os, subprocess, sys
+def load(name):
+    out = subprocess.run([os.environ["REPRISE"], "show", "--json", name], capture_output=True, text=True).stdout
+    return [json.loads(l) for l in out.splitlines()]
+want = {e["seq"]: e for e in load("w.trace")}
+for mode in ("timed", "think", "afap", "load"):
+    got = load(f"run-{mode}.trace")
+    if len(got) != len(want):
+        sys.exit(f"{mode}: {len(got)} requests")
+    for e in got:
+        w = want[e["origin"]]["args"]
+        g = e["args"]
+        if g["op"] != w["op"] or g["flags"] != w["flags"] or g["device_no"] != w["device_no"]:
+            sys.exit(f"{mode}: {g} != {w}")
+        if g["sector"] > w["sector"] or g["sector"] * 512 + g["length"] < w["sector"] * 512 + w["length"]:
+            sys.exit(f"{mode}: {g} does not cover {w}")
+END
+[ ! -s cmp.out ]
+ok $? 'what was made is what was asked for'
+
+# The order of think: nobody is issued before its parents were complete.
+python3 - >cmp.out 2>&1 <<'END'
+import json, os, subprocess, sys
+def load(name):
+    out = subprocess.run([os.environ["REPRISE"], "show", "--json", name], capture_output=True, text=True).stdout
+    return [json.loads(l) for l in out.splitlines()]
+want = sorted(load("w.trace"), key=lambda e: e["seq"])
+got = {e["origin"]: e for e in load("run-think.trace")}
+for i, child in enumerate(want):
+    for parent in want[:i]:
+        think = child["enter_ns"] - parent["exit_ns"]
+        if think >= 10000 and got[child["seq"]]["enter_ns"] < got[parent["seq"]]["exit_ns"]:
+            sys.exit(f"{child['seq']} before {parent['seq']} was complete")
+    # And of the parents themselves, not before the think time has passed.
+    done = [p for p in want[:i] if p["exit_ns"] + 10000 <= child["enter_ns"]]
+    latest = max((p["enter_ns"] for p in done), default=None)
+    for p in done:
+        if p["exit_ns"] + 10000 > latest:
+            think = child["enter_ns"] - p["exit_ns"]
+            if got[child["seq"]]["enter_ns"] < got[p["seq"]]["exit_ns"] + think - 1000:
+                sys.exit(f"{child['seq']} too soon after {p['seq']}")
+END
+[ ! -s cmp.out ]
+ok $? 'think: parents first, then the think time'
+
+run 0 compile -f -o w.plan w.trace && run 0 check w.plan && run 0 replay --mode=think --device='*=t1.img' --create --destroy-data w.plan
+ok $? 'from a plan, all devices to one file'
+
+run 2 replay --device=t1.img w.trace && grep -q 'no target for number 1' err
+ok $? 'a device without a target'
+run 2 replay --device='*=none.img' w.trace && grep -q -- '--create' err
+ok $? 'no file without --create'
+truncate -s 100000 small.img
+run 1 replay --mode=afap --device='*=small.img' w.trace && grep -q 'beyond the end' out && [ "$(wc -c <small.img)" = 100000 ]
+ok $? 'no file grows'
+run 0 replay --mode=afap --device='*=small.img' --wrap --json w.trace && grep -q '"beyond": *0,' out && [ "$(wc -c <small.img)" = 100000 ]
+ok $? '--wrap'
+run 0 replay --mode=afap --device='*=small.img' --fit --json w.trace && grep -q '"beyond": *0,' out && [ "$(wc -c <small.img)" = 100000 ]
+ok $? '--fit'
+run 0 replay --mode=afap --device='*=off.img' --create --offset=1M w.trace && head -c 1048576 off.img | tr -d '\0' | wc -c | grep -qx 0
+ok $? '--offset'
+truncate -s 4M fs.img && printf '\123\357' | dd of=fs.img bs=1 seek=1080 conv=notrunc 2>/dev/null
+run 2 replay --mode=afap --device='*=fs.img' w.trace && grep -q 'ext4' err && run 0 replay --mode=afap --device='*=fs.img' --destroy-data w.trace
+ok $? 'a file system is not overwritten by accident'
+
+# Filler.
+cat >f.csv <<'END'
+time_ns,latency_ns,device,op,flags,offset,length
+0,1,a,WRITE,0,0,1048576
+1000,1,a,WRITE,0,1048576,1048576
+2000,1,a,WRITE,0,2097152,1048576
+3000,1,a,WRITE,0,3145728,1048576
+END
+"$REPRISE" import -f -o f.trace f.csv >/dev/null
+size() { gzip -1 <"$1" | wc -c; }
+run 0 replay --mode=afap --device=f0.img --create f.trace && run 0 replay --mode=afap --device=f75.img --create --compress=75 f.trace &&
+	[ "$(size f0.img)" -gt 4000000 ] && [ "$(size f75.img)" -lt 1500000 ] && [ "$(size f75.img)" -gt 900000 ]
+ok $? 'filler as compressible as asked for'
+distinct() { python3 -c 'import sys; d = open(sys.argv[1], "rb").read(); print(len({d[i:i + 4096] for i in range(0, len(d), 4096)}))' "$1"; }
+run 0 replay --mode=afap --device=f50.img --create --dedup=50 f.trace && [ "$(distinct f0.img)" = 1024 ] && [ "$(distinct f50.img)" -lt 700 ] && [ "$(distinct f50.img)" -gt 400 ]
+ok $? 'filler with as many copies as asked for'
+
+# Hostile: huge, empty, out of order, everything in flight at once.
+python3 - >h.csv <<'END'
+print("time_ns,latency_ns,device,op,flags,offset,length")
+for i in range(3000):
+    print(f"{3000 - i},1000000000,a,{'READ' if i % 2 else 'WRITE'},0,{i * 4096},4096")
+print("0,5,a,READ,0,9223372036854771712,512")
+print("0,5,a,READ,0,0,0")
+print("0,5,a,WRITE,0,0,4611686018427387904")
+print("1,5,a,OTHER,0,0,512")
+END
+run 0 import -f -o h.trace h.csv && run 2 replay --mode=timed --device=h.img --create h.trace && grep -q 'bytes long' err
+ok $? 'a file that cannot be made so large'
+truncate -s 8M h2.img
+run 1 replay --mode=think --device=h2.img --wrap --json h.trace && grep -q '"requests": *3004,' out && grep -q '"end": *"complete"' out
+ok $? 'three thousand at once, and worse'
+
+run 2 replay --device=t1.img --scale-server=2 w.trace && grep -q 'mode=think' err
+ok $? 'factors of think'
+run 2 replay --device=t1.img w.trace . && grep -q 'no directory' err
+ok $? 'a device and a directory'
+run 2 replay w.trace && grep -q 'directory' err
+ok $? 'neither'
+
+# Devices. Losetup needs rights and a free device.
+dev=
+if [ "$(id -u)" = 0 ] && truncate -s 64M loop.img && dev=$(losetup --direct-io=on -f --show loop.img 2>/dev/null); then
+	trap 'losetup -d "$dev"; rm -rf "$dir"' EXIT
+	run 0 replay --mode=timed --device='*='"$dev" --json w.trace && grep -q '"end": *"complete"' out && ! grep -q '"unwanted": *0,' out &&
+		[ "$(tr -d '\0' <loop.img | wc -c)" = 0 ]
+	ok $? 'a device is only read'
+	run 0 replay --mode=think --device='*='"$dev" --writes --tune w.trace && [ "$(tr -d '\0' <loop.img | wc -c)" != 0 ]
+	ok $? 'a device is written when asked for'
+	before=$(cat "/sys/block/${dev#/dev/}/queue/nomerges")
+	run 0 replay --mode=afap --device='*='"$dev" --writes --tune w.trace && [ "$(cat "/sys/block/${dev#/dev/}/queue/nomerges")" = "$before" ]
+	ok $? 'the queue is restored'
+	if mkfs.ext4 -q "$dev" 2>/dev/null; then
+		run 2 replay --mode=afap --device='*='"$dev" --writes w.trace && grep -q 'destroy-data' err
+		ok $? 'a device with a file system is refused'
+		mkdir mnt
+		if mount "$dev" mnt 2>/dev/null; then
+			run 2 replay --mode=afap --device='*='"$dev" --writes w.trace
+			ok $? 'so is one that is mounted'
+			umount mnt
+		fi
+	fi
+	losetup -d "$dev"
+	trap 'rm -rf "$dir"' EXIT
+else
+	nr=$((nr + 1))
+	echo "ok $nr - replay on a loop device # SKIP needs root and loop devices"
+fi
+echo "1..$nr"
