@@ -330,7 +330,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 	if (o->block.devices.len)
 		return run_block(cli, o, ro.scale, nr_operands, operands);
 	if (nr_operands < 2)
-		return cli_fail_with(cli, "name a directory to replay in, or a --device");
+		return cli_fail_with(cli, "missing operand DIR; block requests go to a --device");
 	r = prepare_plans(cli, &po, operands, nr_operands - 1, &prepared);
 	if (r == CLI_DONE)
 		r = run_loops(cli, o, &ro, &po, &prepared, operands[nr_operands - 1]);

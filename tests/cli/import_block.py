@@ -265,6 +265,34 @@ def check_columns():
         ok(events[1]["enter_ns"] == 10**9, "the unit that was asked for")
 
 
+def check_exports():
+    """What is written for others reads as what it was made of."""
+    with tempfile.TemporaryDirectory() as tmp:
+        trace, out = os.path.join(tmp, "t.trace"), os.path.join(tmp, "x")
+        for source, option in (("loop0.merged.bin", "issue"), ("loop0.merged.bin", "queue")):
+            tool("import", "-f", "-o", trace, f"--events={option}", sample(source))
+            want = [json.loads(line) for line in tool("show", "--json", trace).stdout.splitlines()]
+            for form in ("blockcsv", "blkparse", "blktrace", "fio", "btrecord"):
+                r = tool("export", "-f", f"--format={form}", "-o", out, trace)
+                got, _, message = load([out])
+                wanted = want
+                if form in ("blkparse", "blktrace"):
+                    same(f"{option}: {form} again", seen(got or []), seen(want))
+                elif form == "blockcsv":
+                    keep = lambda e: (e["enter_ns"], e["exit_ns"], e["args"].get("pid"), rwbs(e), place(e), e["args"]["length"])
+                    same(f"{option}: {form} again", [keep(e) for e in got or []], [keep(e) for e in want])
+                elif form == "fio":
+                    first = want[0]["enter_ns"] // 1000
+                    pairs = [(e["enter_ns"] // 1000 - first, e["args"]["op"], place(e), e["args"]["length"]) for e in want]
+                    same(f"{option}: {form} again",
+                         [(e["enter_ns"] // 1000, e["args"]["op"], place(e), e["args"]["length"]) for e in got or []
+                          if e["args"]["op"] != "FLUSH"], [p for p in pairs if p[1] != "FLUSH"])
+                else:
+                    keep = lambda e: (e["enter_ns"], e["args"]["op"], place(e), e["args"]["length"])
+                    same(f"{option}: {form} again", [keep(e) for e in got or []],
+                         [keep(e) for e in want if e["args"]["op"] in ("READ", "WRITE")])
+
+
 check_csv()
 check_vscsi()
 check_fio()
@@ -273,5 +301,6 @@ check_versions()
 check_btrecord()
 check_think()
 check_columns()
+check_exports()
 print(f"1..{nr}")
 sys.exit(failed)

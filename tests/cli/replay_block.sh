@@ -132,7 +132,7 @@ run 2 replay --device=t1.img --scale-server=2 w.trace && grep -q 'mode=think' er
 ok $? 'factors of think'
 run 2 replay --device=t1.img w.trace . && grep -q 'no directory' err
 ok $? 'a device and a directory'
-run 2 replay w.trace && grep -q 'directory' err
+run 2 replay w.trace && grep -q 'missing operand DIR' err
 ok $? 'neither'
 
 # Devices. Losetup needs rights and a free device.
