@@ -8,12 +8,15 @@
 #include "cli/open_trace.h"
 #include "model/print.h"
 #include "report/compare.h"
+#include "report/run_info.h"
 
-static const char *const ways[] = { "order", "tid", NULL };
+enum diff_way { BY_AUTO, BY_ORDER, BY_TID };
+
+static const char *const ways[] = { "auto", "order", "tid", NULL };
 
 struct diff_options {
 	struct option_strings ignore;
-	unsigned int by;
+	enum diff_way by;
 	bool strict, all, json, quiet;
 	uint64_t limit;
 };
@@ -154,17 +157,25 @@ static int choose_ignored(const struct diff_options *o, unsigned int *ret, struc
 	return r;
 }
 
+/* A run has the threads of its original, and does not know all that the calls gave back. */
+static bool has_run(struct diff *d)
+{
+	return run_info_is_run(d->a) || run_info_is_run(d->b);
+}
+
 /* The exit status, when both traces were read to their ends. */
 static int compare(struct diff *d, struct compare_options *compare, struct err *err, int *ret_r)
 {
 	struct compare_result result = { 0 };
 
 	compare->ctx = d;
-	compare->by_tid = d->o->by == 1;
+	compare->by_tid = d->o->by == BY_TID || (d->o->by == BY_AUTO && has_run(d));
 	compare->sections = d->o->all;
 	compare->found = show_difference;
 	compare->noted = show_note;
 	compare->progress = cli_progress_begin(d->cli, "diff", "events", d->o->quiet);
+	if (has_run(d) && !d->o->strict)
+		compare->ignore |= IGNORE_UNKNOWN;
 	*ret_r = compare_traces(d->a, d->b, compare, &result, err);
 	progress_end(compare->progress);
 	if (d->o->json)
@@ -206,13 +217,14 @@ static int diff_run(const struct cli *cli, void *options, int nr_operands, char 
 
 static const struct option_spec diff_specs[] = {
 	OPT_STRINGS('i', "ignore", "WHAT", struct diff_options, ignore,
-		    "values that are no difference: pids, addrs, times, inodes, fds, owners, data; "
-		    "the first three never are, without --strict"),
+		    "values that are no difference: pids, addrs, times, inodes, fds, owners, data, "
+		    "unknown (to one of the traces); the first three never are, nor the last "
+		    "beside a run, without --strict"),
 	OPT_FLAG(0, "strict", struct diff_options, strict,
 		 "compare all values; only when and how long events were is no difference"),
 	OPT_CHOICE(0, "by", "WAY", struct diff_options, by, ways,
 		   "which threads are compared: those that appeared in the same order, or with the "
-		   "same number"),
+		   "same number; auto: by number when one is a run, else by order"),
 	OPT_FLAG('a', "all", struct diff_options, all, "compare ledger and trees too"),
 	OPT_U64('n', "limit", "N", struct diff_options, limit,
 		"how many differences are printed; all are counted", .default_text = "20"),

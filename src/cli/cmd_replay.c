@@ -14,6 +14,7 @@
 #include "cli/replay_print.h"
 #include "plan/plan.h"
 #include "replay/run.h"
+#include "replay/run_trace.h"
 
 #define LANES_SHOWN 100
 
@@ -209,6 +210,23 @@ static int status_of(const struct cli *cli, const struct run_result *res)
 	}
 }
 
+/* Now that it disturbs no lane, the trace of the run gets the arguments of its calls. */
+static int complete_run_trace(const struct cli *cli, const struct options *o,
+			      const struct prepared *p, const struct run_result *res,
+			      struct err *err)
+{
+	struct run_trace_options ro = { .plans = (const char *const *)p->plans,
+					.nr_plans = (unsigned int)p->nr,
+					.complete = res->end == RUN_COMPLETE && res->status >= 0,
+					.speed = speed_words[o->speed] };
+	int r;
+
+	ro.progress = cli_progress_begin(cli, "run", "events", o->quiet);
+	r = run_trace_complete(o->output, &ro, err);
+	progress_end(ro.progress);
+	return r;
+}
+
 static int run_once(const struct cli *cli, const struct options *o, const struct run_options *ro,
 		    const struct prepared *p, const char *dir)
 {
@@ -233,6 +251,8 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 	progress_end(watching.progress);
 	if (r < 0)
 		return cli_fail(cli, &err);
+	if (o->output && complete_run_trace(cli, o, p, res, &err) < 0)
+		cli_warn(cli, "%s has times and outcomes only: %s", o->output, err.text);
 	if (o->json) {
 		json_init_file(&json, cli->out, o->loops > 1 ? JSON_COMPACT : JSON_PRETTY);
 		replay_print_json(res, &print, &json);

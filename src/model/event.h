@@ -15,6 +15,10 @@ enum event_flag {
 	EVENT_INJECTED = 16, /* the outcome was tampered with (fault injection of another tracer) */
 	EVENT_NO_TIME = 32, /* the times are invented, only their order means something */
 	EVENT_NO_DURATION = 64, /* the exit time is invented */
+	/* Of a run: what it repeats is the event of the original that `origin` names. */
+	EVENT_SIMULATED = 128, /* not made again: arguments and outcome are the original's */
+	EVENT_MISMATCHED = 256, /* outcome or result was not the original's */
+	EVENT_VERIFIED = 512, /* what it gave back besides its outcome was as in the original */
 };
 
 /* Values of loss.kind; names in flags.def (loss_kinds), on disk. */
@@ -44,6 +48,12 @@ enum start_how {
  */
 #define ERRNO_UNKNOWN 4095
 
+/*
+ * A run of several traces tells them apart by the upper bits of `origin`; below
+ * is the original's seq.
+ */
+#define EVENT_SOURCE_SHIFT 48
+
 struct event {
 	const struct row *row; /* of the table, or made from the trace's own schema */
 	uint16_t flags; /* enum event_flag */
@@ -53,7 +63,8 @@ struct event {
 	uint64_t enter_ns, exit_ns; /* since the trace began */
 	uint64_t cpu_ns; /* of the thread, at the exit; 0: not known */
 	uint64_t held_ns; /* for how long the recorder itself held the thread around this call */
-	uint64_t origin; /* line or record number in an imported file; 0: none */
+	uint64_t
+		origin; /* line or record number in an imported file, event of the original in a run; 0: none */
 	struct outcome outcome;
 	struct value args[ROW_ARGS_MAX];
 };

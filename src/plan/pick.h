@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What of an event's arguments goes into a plan (doc/plan-format.md,
- * "Arguments"): what goes in, and the slots of what comes out. Private to this
- * directory.
+ * "Arguments"): what goes in, and the slots of what comes out.
  */
 #ifndef PLAN_PICK_H
 #define PLAN_PICK_H

@@ -60,8 +60,7 @@ static void mismatch(struct lane *l, const struct ready *a, const struct outcome
 		run_stop(l->run, RUN_MISMATCHED);
 }
 
-/* Which returned values must be the same wherever the call is made. */
-static bool value_matters(const struct row *row)
+bool check_value_matters(const struct row *row)
 {
 	switch ((enum row_result)row->result) {
 	case RESULT_BYTES_READ:
@@ -107,7 +106,7 @@ void check_outcome(struct lane *l, const struct ready *a, const struct outcome *
 		mismatch(l, a, got, nr, RUN_MISMATCH_SUCCEEDED, note);
 	else if (got->err != want->err && want->err != ERRNO_UNKNOWN)
 		mismatch(l, a, got, nr, RUN_MISMATCH_OTHER_ERROR, note);
-	else if (!got->err && value_matters(row)) {
+	else if (!got->err && check_value_matters(row)) {
 		bool bytes = row->result <= RESULT_BYTES_COPIED;
 
 		mismatch(l, a, got, nr,
@@ -199,6 +198,8 @@ void check_result(struct lane *l, const struct ready *a, const struct outcome *g
 	if (got->err)
 		return;
 	l->sums.nr_results++;
-	if (!result_equals(l, a, got))
+	if (result_equals(l, a, got))
+		note->flags |= NOTE_RESULT;
+	else
 		mismatch(l, a, got, nr, RUN_MISMATCH_OTHER_RESULT, note);
 }

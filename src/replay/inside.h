@@ -130,6 +130,7 @@ enum note_flag {
 	NOTE_PLAN = 8, /* the plan's own action */
 	NOTE_UNBUILT = 16,
 	NOTE_SETUP = 32, /* made before the clock started */
+	NOTE_RESULT = 64, /* what came besides the outcome was compared, and is equal */
 };
 
 struct notes {
@@ -296,6 +297,8 @@ void *lane_main(void *arg);
 struct ready *lane_next(struct lane *l);
 
 /* check.c */
+/* Which returned values must be the same wherever the call is made. */
+bool check_value_matters(const struct row *row);
 void check_outcome(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
 		   struct note *note);
 void check_result(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,

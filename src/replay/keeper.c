@@ -11,11 +11,26 @@
 
 #include "base/banned.h"
 #include "replay/inside.h"
+#include "replay/run_trace.h"
 
 #define NOTES_BYTES ((uint64_t)20 << 20) /* of all lanes */
 #define NOTES_MIN 64
 #define SLEEP_NS (500 * NS_PER_MS)
 
+static uint16_t event_flags(const struct note *n)
+{
+	unsigned int flags = 0;
+
+	if (!(n->flags & NOTE_MADE))
+		flags |= EVENT_SIMULATED | EVENT_NO_DURATION;
+	if (n->flags & NOTE_MISMATCH)
+		flags |= EVENT_MISMATCHED;
+	if (n->flags & NOTE_RESULT)
+		flags |= EVENT_VERIFIED;
+	return (uint16_t)flags;
+}
+
+/* What the lanes know; run_trace_complete() adds the rest when the run is over. */
 static int write_event(struct run *run, struct lane *l, const struct note *n)
 {
 	const struct row *row = row_by_id(n->row_id);
@@ -40,7 +55,8 @@ static int write_event(struct run *run, struct lane *l, const struct note *n)
 	ev.enter_ns = clock_sub_ns(n->enter_ns, run->start_ns);
 	ev.exit_ns = clock_sub_ns(n->exit_ns, run->start_ns);
 	ev.outcome = (struct outcome){ .ret = n->ret, .err = n->err };
-	ev.origin = n->seq; /* of the event that it repeats */
+	ev.flags = event_flags(n);
+	ev.origin = run_trace_origin((uint32_t)(l->plan - run->plans), n->seq);
 	return trace_feed_event(run->feed, l->stream, &ev);
 }
 
@@ -144,6 +160,12 @@ static int open_output(struct run *run, const char *path, struct err *err)
 		return r;
 	run->feed = trace_writer_add_feed(run->writer);
 	r = trace_feed_meta(run->feed, "recorder", "replay");
+	if (!r) {
+		char now[32];
+
+		(void)snprintf(now, sizeof(now), "%llu", (unsigned long long)clock_realtime_ns());
+		r = trace_feed_meta(run->feed, "start_realtime_ns", now);
+	}
 	if (r < 0)
 		return err_set(err, r, "cannot write %s", run->o->output);
 	return 0;

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "model/print.h"
+#include "report/thread_ids.h"
 
 /* An event that must outlive the iterator's next step. */
 struct held_event {
@@ -24,8 +25,6 @@ struct held_event {
  */
 struct side {
 	struct trace_iter *it; /* NULL: no such thread */
-	uint32_t stream;
-	uint64_t left; /* events of the thread that the iterator has not given yet */
 	struct event *current; /* of the iterator; NULL at the end */
 	struct held_event window[COMPARE_WINDOW]; /* a ring: what comes before current */
 	size_t first, nr;
@@ -96,19 +95,10 @@ static void hold_values(struct arena *a, struct value *values, uint32_t nr)
 
 static int side_step(struct side *s, struct err *err)
 {
-	int r = 0;
+	int r = trace_iter_next(s->it, &s->current, err);
 
-	s->current = NULL;
-	if (!s->left)
+	if (r > 0)
 		return 0;
-	do {
-		r = trace_iter_next(s->it, &s->current, err);
-		/* A tid may be borne by several threads in turn. */
-	} while (r > 0 && s->current->stream != s->stream);
-	if (r > 0) {
-		s->left--;
-		return 0;
-	}
 	s->current = NULL;
 	return r;
 }
@@ -116,20 +106,9 @@ static int side_step(struct side *s, struct err *err)
 static int side_open(struct side *s, struct trace *t, uint32_t stream, struct progress *progress,
 		     struct err *err)
 {
-	const struct trace_stream_info *info;
-	struct trace_query q = { .progress = progress };
-	size_t nr;
-	int r;
+	struct trace_query q = { .streams = &stream, .nr_streams = 1, .progress = progress };
+	int r = trace_iter_open(t, &q, &s->it, err);
 
-	info = &trace_streams(t, &nr)[stream];
-	q.pids = &info->pid;
-	q.tids = &info->tid;
-	q.nr_pids = q.nr_tids = 1;
-	/* Earlier bearers of the tid need not be read. */
-	q.from_ns = info->generation ? info->first_ns : 0;
-	s->stream = stream;
-	s->left = info->nr_events;
-	r = trace_iter_open(t, &q, &s->it, err);
 	return r < 0 ? r : side_step(s, err);
 }
 
@@ -360,74 +339,6 @@ static int compare_threads(struct comparison *c)
 
 /* Matching threads. */
 
-/* Who a thread is, whatever numbers it bears: the n-th process, and its n-th thread. */
-struct identity {
-	uint32_t process, thread;
-};
-
-struct threads {
-	struct map by_identity; /* stream + 1 */
-	uint32_t *order; /* streams by their first event */
-	struct identity *identities; /* by stream */
-	size_t nr;
-};
-
-static int by_first_event(const void *a, const void *b, void *streams)
-{
-	const struct trace_stream_info *infos = streams;
-	const struct trace_stream_info *x = &infos[*(const uint32_t *)a];
-	const struct trace_stream_info *y = &infos[*(const uint32_t *)b];
-
-	if (x->first_ns != y->first_ns)
-		return x->first_ns < y->first_ns ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
-}
-
-static struct identity identify_by_order(struct map *processes, struct map *nr_threads,
-					 const struct trace_stream_info *info)
-{
-	void **process = map_slot(processes, &info->pid, sizeof(info->pid));
-	void **nr = map_slot(nr_threads, &info->pid, sizeof(info->pid));
-
-	if (!*process)
-		*process = (void *)(uintptr_t)processes->nr_live;
-	*nr = (void *)((uintptr_t)*nr + 1);
-	return (struct identity){ (uint32_t)(uintptr_t)*process, (uint32_t)(uintptr_t)*nr };
-}
-
-static void threads_init(struct threads *t, struct trace *trace, bool by_tid)
-{
-	const struct trace_stream_info *infos = trace_streams(trace, &t->nr);
-	struct map processes = { 0 }, nr_threads = { 0 };
-	size_t i;
-
-	t->by_identity = (struct map){ 0 };
-	t->order = xmalloc((t->nr + 1) * sizeof(*t->order));
-	t->identities = xmalloc((t->nr + 1) * sizeof(*t->identities));
-	for (i = 0; i < t->nr; i++)
-		t->order[i] = (uint32_t)i;
-	/* The array is only read: the comparison gets it as it must. */
-	qsort_r(t->order, t->nr, sizeof(*t->order), by_first_event, (void *)(uintptr_t)infos);
-	for (i = 0; i < t->nr; i++) {
-		const struct trace_stream_info *info = &infos[t->order[i]];
-		struct identity id = identify_by_order(&processes, &nr_threads, info);
-
-		if (by_tid)
-			id = (struct identity){ info->tid, info->generation };
-		t->identities[t->order[i]] = id;
-		*map_slot(&t->by_identity, &id, sizeof(id)) = (void *)((uintptr_t)t->order[i] + 1);
-	}
-	map_release(&processes);
-	map_release(&nr_threads);
-}
-
-static void threads_release(struct threads *t)
-{
-	map_release(&t->by_identity);
-	free(t->order);
-	free(t->identities);
-}
-
 static void note_lone_thread(struct comparison *c, struct trace *t, uint32_t stream,
 			     const char *where)
 {
@@ -461,15 +372,15 @@ static uint64_t nr_events_of(struct trace *t, uint32_t stream)
 	return trace_streams(t, &nr)[stream].nr_events;
 }
 
-static void report_lone_threads(struct comparison *c, const struct threads *a,
-				const struct threads *b)
+static void report_lone_threads(struct comparison *c, const struct thread_ids *a,
+				const struct thread_ids *b)
 {
 	size_t i;
 
 	for (i = 0; i < b->nr; i++) {
-		uint32_t stream = b->order[i];
+		uint32_t match, stream = b->order[i];
 
-		if (map_get(&a->by_identity, &b->identities[stream], sizeof(struct identity)))
+		if (thread_ids_find(a, b, stream, &match))
 			continue;
 		c->result->nr_threads_b_only++;
 		c->result->by_kind[DIFFERENCE_EXTRA] += nr_events_of(c->b, stream);
@@ -479,19 +390,17 @@ static void report_lone_threads(struct comparison *c, const struct threads *a,
 
 static int compare_all_threads(struct comparison *c)
 {
-	struct threads a, b;
+	struct thread_ids a, b;
 	size_t i;
 	int r = 0;
 
-	threads_init(&a, c->a, c->o->by_tid);
-	threads_init(&b, c->b, c->o->by_tid);
+	thread_ids_init(&a, c->a, c->o->by_tid);
+	thread_ids_init(&b, c->b, c->o->by_tid);
 	for (i = 0; i < a.nr && !r; i++) {
-		uint32_t stream = a.order[i];
-		void *match =
-			map_get(&b.by_identity, &a.identities[stream], sizeof(struct identity));
+		uint32_t match, stream = a.order[i];
 
-		if (match) {
-			r = compare_matched(c, stream, (uint32_t)((uintptr_t)match - 1));
+		if (thread_ids_find(&b, &a, stream, &match)) {
+			r = compare_matched(c, stream, match);
 			continue;
 		}
 		c->result->nr_threads_a_only++;
@@ -500,8 +409,8 @@ static int compare_all_threads(struct comparison *c)
 	}
 	if (!r)
 		report_lone_threads(c, &a, &b);
-	threads_release(&a);
-	threads_release(&b);
+	thread_ids_release(&a);
+	thread_ids_release(&b);
 	return r;
 }
 

@@ -18,9 +18,9 @@ static const struct {
 	const char *word;
 	unsigned int bit;
 } ignore_words[] = {
-	{ "pids", IGNORE_PIDS },     { "addrs", IGNORE_ADDRS }, { "times", IGNORE_TIMES },
-	{ "inodes", IGNORE_INODES }, { "fds", IGNORE_FDS },	{ "owners", IGNORE_OWNERS },
-	{ "data", IGNORE_DATA },
+	{ "pids", IGNORE_PIDS },     { "addrs", IGNORE_ADDRS },	    { "times", IGNORE_TIMES },
+	{ "inodes", IGNORE_INODES }, { "fds", IGNORE_FDS },	    { "owners", IGNORE_OWNERS },
+	{ "data", IGNORE_DATA },     { "unknown", IGNORE_UNKNOWN },
 };
 
 static int parse_ignore_word(const char *word, unsigned int *ret, struct err *err)
@@ -38,9 +38,10 @@ static int parse_ignore_word(const char *word, unsigned int *ret, struct err *er
 	if (near.word)
 		return err_set(err, -EINVAL, "cannot ignore '%s'; did you mean '%s'?", word,
 			       near.word);
-	return err_set(err, -EINVAL,
-		       "cannot ignore '%s': not pids, addrs, times, inodes, fds, owners or data",
-		       word);
+	return err_set(
+		err, -EINVAL,
+		"cannot ignore '%s': not pids, addrs, times, inodes, fds, owners, data or unknown",
+		word);
 }
 
 int compare_parse_ignore(const char *words, unsigned int *ret, struct err *err)
@@ -201,6 +202,8 @@ static unsigned int compare_value(const struct arg *arg, const struct value *a,
 
 	if (is_ignored(arg, place))
 		return 0;
+	if (place->ignore & IGNORE_UNKNOWN && (a->type == VALUE_NONE || b->type == VALUE_NONE))
+		return 0;
 	if (a->type != b->type)
 		return differs;
 	switch ((enum value_type)a->type) {
@@ -239,7 +242,8 @@ static bool result_is_ignored(const struct row *row, unsigned int ignore)
 
 static unsigned int telling_flags(const struct event *ev)
 {
-	return ev->flags & ~(unsigned int)(EVENT_NO_TIME | EVENT_NO_DURATION);
+	return ev->flags & ~(unsigned int)(EVENT_NO_TIME | EVENT_NO_DURATION | EVENT_SIMULATED |
+					   EVENT_VERIFIED);
 }
 
 static bool outcomes_differ(const struct event *a, const struct event *b, unsigned int ignore)
@@ -376,7 +380,9 @@ uint64_t compare_fingerprint(const struct event *ev, unsigned int ignore)
 		const struct arg *arg = &ev->row->args[i];
 		struct place place = { .ignore = ignore, .came_back = came_back(arg) };
 
-		h = mix_value(h, arg, &ev->args[i], &place);
+		/* What one trace does not know must not tell them apart. */
+		if (!(ignore & IGNORE_UNKNOWN && place.came_back))
+			h = mix_value(h, arg, &ev->args[i], &place);
 	}
 	return h;
 }

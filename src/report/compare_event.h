@@ -21,6 +21,7 @@ enum compare_ignore {
 	IGNORE_FDS = 16, /* numbers of descriptors */
 	IGNORE_OWNERS = 32, /* users and groups */
 	IGNORE_DATA = 64, /* what is in buffers */
+	IGNORE_UNKNOWN = 128, /* what only one of the traces knows */
 };
 #define COMPARE_IGNORE_DEFAULT (IGNORE_PIDS | IGNORE_ADDRS | IGNORE_TIMES)
 

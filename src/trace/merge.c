@@ -366,8 +366,8 @@ static uint32_t *copy_numbers(const uint32_t *from, size_t nr)
 int trace_iter_open(struct trace *t, const struct trace_query *q, struct trace_iter **ret,
 		    struct err *err)
 {
+	size_t i, nr = q->nr_streams ? q->nr_streams : t->streams.len;
 	struct trace_iter *it;
-	size_t i;
 
 	if (q->to_ns && q->to_ns <= q->from_ns)
 		return err_set(err, -EINVAL, "the time range ends before it begins");
@@ -376,16 +376,21 @@ int trace_iter_open(struct trace *t, const struct trace_query *q, struct trace_i
 	it->q = *q;
 	it->q.pids = it->pids = copy_numbers(q->pids, q->nr_pids);
 	it->q.tids = it->tids = copy_numbers(q->tids, q->nr_tids);
-	it->waiting = xmalloc(t->streams.len * sizeof(*it->waiting));
-	it->heap = xmalloc(t->streams.len * sizeof(*it->heap));
+	it->waiting = xmalloc(nr * sizeof(*it->waiting));
 	arena_init(&it->arena);
-	for (i = 0; i < t->streams.len; i++) {
-		const struct trace_stream_info *s = &t->streams.items[i];
+	for (i = 0; i < nr; i++) {
+		uint32_t position = q->nr_streams ? q->streams[i] : (uint32_t)i;
+		const struct trace_stream_info *s;
 
+		if (position >= t->streams.len)
+			continue;
+		s = &t->streams.items[position];
 		if (has_number(q->pids, q->nr_pids, s->pid) &&
 		    has_number(q->tids, q->nr_tids, s->tid) && in_range(q, s->first_ns, s->last_ns))
 			it->waiting[it->nr_waiting++] = s;
 	}
+	it->q.streams = NULL;
+	it->heap = xmalloc(it->nr_waiting * sizeof(*it->heap));
 	qsort(it->waiting, it->nr_waiting, sizeof(*it->waiting), by_first_descending);
 	*ret = it;
 	return 0;

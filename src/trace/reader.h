@@ -83,6 +83,8 @@ struct trace_query {
 	enum trace_order order;
 	const uint32_t *pids, *tids; /* any of these; none given: all */
 	size_t nr_pids, nr_tids;
+	const uint32_t *streams; /* positions in trace_streams(); likewise */
+	size_t nr_streams;
 	uint64_t from_ns, to_ns; /* events that overlap [from, to); to 0: no end */
 	bool no_args; /* the arguments are not wanted: ev->args stay VALUE_NONE */
 	struct progress *progress; /* counts events; may be NULL */
