@@ -49,7 +49,7 @@ enum noted_flag {
 
 /* A regular file as it was noted, to tell at the end whether it is the same still. */
 struct noted_file {
-	struct statx_timestamp mtime, ctime;
+	struct statx_timestamp mtime, ctime, btime; /* btime: 0 where it is not known */
 	uint64_t ino, size_bytes;
 	bool has_hash, settled; /* settled: a change would show in its times */
 	uint8_t hash[16];
@@ -167,6 +167,8 @@ void tree_write(struct tree *t, const struct tree_record *rec);
 /* The extended attributes of an open object; VALUE_NONE when there are none. */
 struct value tree_read_xattrs(struct tree *t, int fd);
 
+/* Is it the file that was noted, changed or not? */
+bool tree_is_noted(const struct noted *n, const struct tree_object *o);
 /* Is it what was noted, by all that can be told without reading it? */
 bool tree_is_unchanged(const struct noted *n, const struct tree_object *o);
 

@@ -465,8 +465,20 @@ static void remember_file(struct tree *t, const struct tree_object *o,
 				  .has_hash = rec->hash,
 				  .settled =
 					  is_settled(t, &o->st) && !(rec->flags & TREE_CHANGED) };
+	if (o->st.stx_mask & STATX_BTIME)
+		f->btime = o->st.stx_btime;
 	if (rec->hash)
 		memcpy(f->hash, rec->hash, sizeof(f->hash));
+}
+
+bool tree_is_noted(const struct noted *n, const struct tree_object *o)
+{
+	const struct noted_file *f = n->file;
+
+	if (!f || f->ino != o->st.stx_ino)
+		return false;
+	return !(o->st.stx_mask & STATX_BTIME) || !f->btime.tv_sec ||
+	       same_time(&f->btime, &o->st.stx_btime);
 }
 
 bool tree_is_unchanged(const struct noted *n, const struct tree_object *o)

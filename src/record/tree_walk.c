@@ -134,7 +134,8 @@ static void note_child(struct walk *w, struct tree_object *o, struct tree_name *
 		/* Another directory has taken the place of the one that was there. */
 		*made = dir && o->st.stx_mask & STATX_BTIME;
 		o->name = first;
-		if (w->content)
+		/* A file that has taken the place of another is none of the start's. */
+		if (w->content && tree_is_noted(n, o))
 			tree_note_content(w->t, o);
 	} else {
 		n->flags |= NOTED_INITIAL;

@@ -51,10 +51,16 @@ void replay_plan_cwd(struct lane *l, struct ready *a, struct outcome *out)
 
 void replay_plan_root(struct lane *l, struct ready *a, struct outcome *out)
 {
-	int r = fchdir((int)a->regs[0]);
+	int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = cwd < 0 ? -1 : fchdir((int)a->regs[0]);
 
 	(void)l;
 	call_set(out, r < 0 ? r : chroot("."));
+	/* A plan that wants another cwd says so; as with chroot(2), it stays. */
+	if (!r && fchdir(cwd) < 0)
+		call_set(out, -1);
+	if (cwd >= 0)
+		(void)close(cwd);
 }
 
 void replay_plan_umask(struct lane *l, struct ready *a, struct outcome *out)

@@ -17,6 +17,7 @@
 
 #define THREADS_MAX 12
 #define FDS_MAX 10
+#define SCRIPT_ACTORS_MAX 60 /* below what real_program can take */
 
 uint64_t rng_next(struct rng *r)
 {
@@ -337,5 +338,66 @@ void program_write_trace(const struct program_options *o, const char *path_of_tr
 		put_exit(&run, 0);
 	must(trace_writer_close(run.writer, &err), &err);
 	fsmodel_free(run.model);
+	arena_release(&run.arena);
+}
+
+/* As a script. */
+
+static enum arch script_arch(void)
+{
+#if defined(__aarch64__)
+	return ARCH_AARCH64;
+#else
+	return ARCH_X86_64;
+#endif
+}
+
+static void write_argument(const struct arg *arg, const struct value *v, unsigned int fill,
+			   FILE *out)
+{
+	if (v->type == VALUE_INT)
+		fprintf(out, " i%lld", (long long)v->i);
+	else if (v->type == VALUE_DATA && arg->kind == KIND_PATH)
+		fprintf(out, " s%.*s", (int)v->data->kept_bytes, (const char *)v->data->bytes);
+	else if (v->type == VALUE_DATA)
+		fprintf(out, " b%llu:%u", (unsigned long long)v->data->len_bytes, fill);
+	else
+		fprintf(out, " o%u", 4096u);
+}
+
+static void write_call(unsigned int who, const struct event *ev, unsigned int fill, FILE *out)
+{
+	fprintf(out, "%u call %d", who, row_nr(script_arch(), ev->row));
+	for (unsigned int i = 0; i < ev->row->nr_args; i++) {
+		if (ev->row->args[i].reg != REG_NONE)
+			write_argument(&ev->row->args[i], &ev->args[i], fill, out);
+	}
+	fputc('\n', out);
+}
+
+/* Nobody knows here what calls will come to; so actors are all that is kept track of. */
+void program_write_script(const struct program_options *o, FILE *out)
+{
+	struct run run = { .rng.state = o->seed * 2654435761u + 88172645463325252ull };
+	unsigned int alive[THREADS_MAX] = { 0 }, nr_alive = 1, nr = 1;
+
+	arena_init(&run.arena);
+	for (unsigned int i = 0; i < o->nr_calls; i++) {
+		unsigned int who = rng_below(&run.rng, nr_alive);
+		struct event ev = { 0 };
+
+		arena_reset(&run.arena);
+		if ((nr_alive < o->nr_threads || !rng_below(&run.rng, 40)) &&
+		    nr_alive < THREADS_MAX && nr < SCRIPT_ACTORS_MAX) {
+			fprintf(out, "%u %s %u\n", alive[who],
+				rng_below(&run.rng, 3) ? "thread" : "fork", nr);
+			alive[nr_alive++] = nr++;
+		} else if (nr_alive > 1 && !rng_below(&run.rng, 50)) {
+			alive[who] = alive[--nr_alive];
+		} else {
+			draw_call(&run, &ev);
+			write_call(alive[who], &ev, i % 255 + 1, out);
+		}
+	}
 	arena_release(&run.arena);
 }

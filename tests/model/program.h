@@ -9,6 +9,7 @@
 #define MODEL_PROGRAM_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 struct program_options {
 	uint64_t seed;
@@ -18,6 +19,9 @@ struct program_options {
 
 /* Writes the trace to path; aborts on failure. */
 void program_write_trace(const struct program_options *o, const char *path);
+
+/* Writes it as a script, which real_program performs. */
+void program_write_script(const struct program_options *o, FILE *out);
 
 /* The same numbers for the same seed, everywhere. */
 struct rng {
