@@ -318,6 +318,20 @@ static bool next_part(struct walk *w, struct part *ret)
 	return true;
 }
 
+static void use_handle(struct walk *w, struct handle *h)
+{
+	if (!w->force)
+		touch_use(w->c, &h->res, 0);
+}
+
+/* From here on the outcome depends on what the root is. */
+static void ask_root(struct walk *w)
+{
+	if (!w->root_used)
+		use_handle(w, w->c->fs->root);
+	w->root_used = true;
+}
+
 /* The next step begins in the root. */
 static int jump_root(struct walk *w)
 {
@@ -326,7 +340,7 @@ static int jump_root(struct walk *w)
 	    ((w->resolve & RESOLVE_NO_XDEV) && w->dir && !w->root_used))
 		return EXDEV;
 	w->dir = w->root;
-	w->root_used = true;
+	ask_root(w);
 	return 0;
 }
 
@@ -403,7 +417,7 @@ static enum step fail(struct walk *w, int err)
 static enum step take_dots(struct walk *w, const struct part *p)
 {
 	if (is_dotdot(p)) {
-		w->root_used = true;
+		ask_root(w);
 		if (w->dir == w->root) {
 			if (w->resolve & RESOLVE_BENEATH)
 				return fail(w, EXDEV);
@@ -691,12 +705,6 @@ static enum step take_part(struct walk *w, const struct part *p)
 	return take_name(w, p);
 }
 
-static void use_handle(struct walk *w, struct handle *h)
-{
-	if (!w->force)
-		touch_use(w->c, &h->res, 0);
-}
-
 /* Where the walk starts. 0 or errno. */
 static int begin(struct walk *w, int64_t dirfd)
 {
@@ -705,10 +713,8 @@ static int begin(struct walk *w, int64_t dirfd)
 	bool absolute = w->s < w->end && *w->s == '/';
 
 	w->root = c->fs->root->dir;
-	if (absolute && !(w->resolve & RESOLVE_IN_ROOT)) {
-		use_handle(w, c->fs->root);
+	if (absolute && !(w->resolve & RESOLVE_IN_ROOT))
 		return jump_root(w);
-	}
 	if ((int32_t)dirfd == AT_FDCWD) {
 		use_handle(w, c->fs->cwd);
 		w->dir = c->fs->cwd->dir;
