@@ -396,6 +396,8 @@ void program_write_script(const struct program_options *o, FILE *out)
 			alive[who] = alive[--nr_alive];
 		} else {
 			draw_call(&run, &ev);
+			if (ev.row->id == SC_sync)
+				continue; /* of all that the machine has */
 			write_call(alive[who], &ev, i % 255 + 1, out);
 		}
 	}
