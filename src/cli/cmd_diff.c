@@ -5,6 +5,7 @@
 #include "base/banned.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/event_line.h"
 #include "cli/open_trace.h"
 #include "model/print.h"
 #include "report/compare.h"
@@ -29,25 +30,10 @@ struct diff {
 	struct buf line;
 };
 
-static size_t load_start(void *ctx, const struct data *d, size_t max, const uint8_t **ret)
-{
-	size_t len;
-
-	if (trace_load_piece(ctx, d, 0, ret, &len, NULL) != 1)
-		return 0;
-	return len < max ? len : max;
-}
-
 static void put_event(struct diff *d, char sign, struct trace *t, const struct event *ev)
 {
-	struct print_style style = print_human;
-
-	style.extras = true;
-	style.ctx = t;
-	style.load = load_start;
-	buf_printf(&d->line, "%c %u/%u #%llu ", sign, ev->pid, ev->tid,
-		   (unsigned long long)ev->seq);
-	print_call(&d->line, ev, &style);
+	buf_printf(&d->line, "%c ", sign);
+	event_line_put(t, ev, &d->line);
 	buf_putc(&d->line, '\n');
 }
 

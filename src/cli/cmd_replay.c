@@ -240,6 +240,7 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 					      .no_copy_reads = o->no_copy_reads,
 					      .top = o->top };
 	struct run_result *res;
+	struct history *history;
 	struct err err = { "" };
 	struct json json;
 	int r;
@@ -253,6 +254,8 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 		return cli_fail(cli, &err);
 	if (o->output && complete_run_trace(cli, o, p, res, &err) < 0)
 		cli_warn(cli, "%s has times and outcomes only: %s", o->output, err.text);
+	print.history = history =
+		history_new((const char *const *)p->plans, (unsigned int)p->nr, res, o->top);
 	if (o->json) {
 		json_init_file(&json, cli->out, o->loops > 1 ? JSON_COMPACT : JSON_PRETTY);
 		replay_print_json(res, &print, &json);
@@ -260,6 +263,7 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 	} else {
 		replay_print_text(res, &print, cli->out);
 	}
+	history_free(history);
 	r = status_of(cli, res);
 	run_result_free(res);
 	return r;

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/strings.h"
 #include "model/vocab.h"
+#include "order/order.h"
 
 /* By enum run_end; on JSON. */
 const char *const replay_end_words[] = { "complete", "interrupted", "stalled",
@@ -30,6 +31,16 @@ struct class_sums {
 static double ratio(uint64_t a, uint64_t b)
 {
 	return b ? (double)a / (double)b : 0;
+}
+
+static double concurrency_of_trace(const struct run_result *res)
+{
+	return ratio(res->original_call_ns, res->original_elapsed_ns);
+}
+
+static double concurrency_of_run(const struct run_result *res)
+{
+	return ratio(res->call_ns, res->elapsed_ns);
 }
 
 static struct class_sums *sum_classes(const struct run_result *res)
@@ -122,38 +133,91 @@ static void put_time(struct buf *b, const char *label, uint64_t ns)
 	buf_putc(b, '\n');
 }
 
+static void put_right(struct buf *b, int width, struct buf *text)
+{
+	buf_printf(b, "%*s", width, buf_str(text));
+	buf_clear(text);
+}
+
+/* Time in the calls of a class, its share of all thread-time in calls, and percentiles. */
+static void put_times(struct buf *b, uint64_t ns, uint64_t all_ns, const struct spread *s)
+{
+	static const double percents[] = { 50, 90, 99 };
+	struct buf text = { 0 };
+	size_t i;
+
+	strings_put_duration(&text, ns);
+	put_right(b, 9, &text);
+	buf_printf(&text, "%.1f%%", 100 * ratio(ns, all_ns));
+	put_right(b, 7, &text);
+	for (i = 0; i < ARRAY_LEN(percents); i++) {
+		strings_put_duration(&text, spread_percentile(s, percents[i]));
+		put_right(b, 9, &text);
+	}
+	buf_release(&text);
+}
+
+static void put_class(const char *name, const struct class_sums *s, const struct run_result *res,
+		      struct buf *b)
+{
+	buf_printf(b, "%-8s%9llu%9llu%8llu |", name, (unsigned long long)s->count,
+		   (unsigned long long)s->made, (unsigned long long)s->errors);
+	put_times(b, s->original_ns, res->original_call_ns, &s->original);
+	buf_puts(b, " |");
+	put_times(b, s->run_ns, res->call_ns, &s->run);
+	buf_putc(b, '\n');
+}
+
 static void put_classes(const struct run_result *res, struct buf *b)
 {
 	struct class_sums *sums = sum_classes(res);
 	unsigned int class;
 
-	buf_printf(b, "\n%-8s %9s %9s %7s  %-31s %-31s\n", "class", "actions", "made", "errors",
-		   "original: time  p50  p99", "run: time  p50  p99");
+	buf_printf(b, "\n%-8s%9s%9s%8s |%-43s |%-43s\n", "", "", "", "", " original", " run");
+	buf_printf(b, "%-8s%9s%9s%8s |%9s%7s%9s%9s%9s |%9s%7s%9s%9s%9s\n", "class", "actions",
+		   "made", "errors", "time", "share", "p50", "p90", "p99", "time", "share", "p50",
+		   "p90", "p99");
 	for (class = 1; class < C_MAX; class ++) {
-		const struct class_sums *s = &sums[class];
-
-		if (!s->count)
-			continue;
-		buf_printf(b, "%-8s %9llu %9llu %7llu  ", class_names[class],
-			   (unsigned long long)s->count, (unsigned long long)s->made,
-			   (unsigned long long)s->errors);
-		strings_put_duration(b, s->original_ns);
-		buf_puts(b, "  ");
-		strings_put_duration(b, spread_percentile(&s->original, 50));
-		buf_puts(b, "  ");
-		strings_put_duration(b, spread_percentile(&s->original, 99));
-		buf_puts(b, " | ");
-		strings_put_duration(b, s->run_ns);
-		buf_puts(b, "  ");
-		strings_put_duration(b, spread_percentile(&s->run, 50));
-		buf_puts(b, "  ");
-		strings_put_duration(b, spread_percentile(&s->run, 99));
-		buf_putc(b, '\n');
+		if (sums[class].count)
+			put_class(class_names[class], &sums[class], res, b);
 	}
 	free(sums);
 }
 
-static void put_mismatches(const struct run_result *res, uint64_t top, struct buf *b)
+static void put_rule(unsigned int rule, struct buf *b)
+{
+	if (rule < RULE_MAX)
+		buf_printf(b, " (%s)", rule_infos[rule].name);
+}
+
+/* What the action waited for, and what that waited for. */
+static void put_history(const struct history *h, const struct history_action *a, int step,
+			struct buf *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < a->nr_edges && i < HISTORY_EDGES; i++) {
+		const struct run_edge *e = &a->edges[i];
+		const struct history_action *before = history_find(h, e->lane, e->nr);
+
+		buf_printf(b, "%*safter ", 6 + 2 * step, "");
+		if (before && before->line)
+			buf_puts(b, before->line);
+		else
+			buf_printf(b, "action %llu of lane %u", (unsigned long long)e->nr,
+				   (unsigned int)e->lane);
+		buf_puts(b, e->started ? " started" : "");
+		put_rule(e->rule, b);
+		buf_putc(b, '\n');
+		if (before && step + 1 < HISTORY_STEPS)
+			put_history(h, before, step + 1, b);
+	}
+	if (a->nr_edges > HISTORY_EDGES)
+		buf_printf(b, "%*sand %u more\n", 6 + 2 * step, "", a->nr_edges - HISTORY_EDGES);
+}
+
+static void put_mismatches(const struct run_result *res, const struct replay_print_options *o,
+			   struct buf *b)
 {
 	uint64_t i, nr = atomic_load(&res->nr_mismatches);
 
@@ -166,10 +230,17 @@ static void put_mismatches(const struct run_result *res, uint64_t top, struct bu
 			buf_printf(b, "; %llu %s", (unsigned long long)n, run_mismatch_words[i]);
 	}
 	buf_putc(b, '\n');
-	for (i = 0; i < nr && i < top && i < RUN_MISMATCHES_KEPT; i++) {
+	for (i = 0; i < nr && i < o->top && i < RUN_MISMATCHES_KEPT; i++) {
+		const struct run_mismatch *m = &res->mismatches[i];
+		const struct history_action *a = history_find(o->history, m->lane, m->nr);
+
 		buf_puts(b, "  ");
-		replay_put_mismatch(&res->mismatches[i], b);
+		replay_put_mismatch(m, b);
 		buf_putc(b, '\n');
+		if (a && a->line)
+			buf_printf(b, "    %s\n", a->line);
+		if (a)
+			put_history(o->history, a, 0, b);
 	}
 }
 
@@ -191,10 +262,18 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	put_time(&b, "original elapsed", res->original_elapsed_ns);
 	if (o->natural)
 		put_time(&b, "predicted elapsed", res->elapsed_ns);
-	put_mismatches(res, o->top, &b);
-	buf_printf(&b, "%-22s%.2f original, %.2f run\n", "concurrency",
-		   ratio(res->original_call_ns, res->original_elapsed_ns),
-		   ratio(res->call_ns, res->elapsed_ns));
+	put_mismatches(res, o, &b);
+	buf_printf(&b, "%-22s%.2f original, %.2f run", "concurrency", concurrency_of_trace(res),
+		   concurrency_of_run(res));
+	if (concurrency_of_trace(res) > 0)
+		buf_printf(&b, "; %.0f%% kept",
+			   100 * concurrency_of_run(res) / concurrency_of_trace(res));
+	buf_putc(&b, '\n');
+	buf_printf(&b, "%-22s", "thread-time in calls");
+	strings_put_duration(&b, res->original_call_ns);
+	buf_puts(&b, " original, ");
+	strings_put_duration(&b, res->call_ns);
+	buf_puts(&b, " run\n");
 	put_time(&b, "waited on edges", res->edge_wait_ns);
 	put_time(&b, "waited on time", res->deadline_wait_ns);
 	if (res->load_wait_ns)
@@ -248,15 +327,44 @@ static void json_outcome(struct json *w, const char *key, const struct outcome *
 	json_object_end(w);
 }
 
-static void json_mismatches(struct json *w, const struct run_result *res, uint64_t top)
+static void json_edges(struct json *w, const struct history *h, const struct run_edge *edges,
+		       uint32_t nr, int step)
 {
-	uint64_t i, k, nr = atomic_load(&res->nr_mismatches);
+	uint32_t i;
+
+	json_key(w, "edges");
+	json_array_begin(w);
+	for (i = 0; i < nr; i++) {
+		const struct history_action *a = history_find(h, edges[i].lane, edges[i].nr);
+
+		json_object_begin(w);
+		json_kv_u64(w, "lane", edges[i].lane);
+		json_kv_u64(w, "nr", edges[i].nr);
+		json_kv_u64(w, "rule", edges[i].rule);
+		json_kv_str(w, "rule_name",
+			    edges[i].rule < RULE_MAX ? rule_infos[edges[i].rule].name : NULL);
+		json_kv_bool(w, "started", edges[i].started);
+		json_kv_str(w, "event", a ? a->line : NULL);
+		if (a && step + 1 < HISTORY_STEPS)
+			json_edges(w, h, a->edges,
+				   a->nr_edges < HISTORY_EDGES ? a->nr_edges : HISTORY_EDGES,
+				   step + 1);
+		json_object_end(w);
+	}
+	json_array_end(w);
+}
+
+static void json_mismatches(struct json *w, const struct run_result *res,
+			    const struct replay_print_options *o)
+{
+	uint64_t i, nr = atomic_load(&res->nr_mismatches);
 
 	json_key(w, "first_mismatches");
 	json_array_begin(w);
-	for (i = 0; i < nr && i < top && i < RUN_MISMATCHES_KEPT; i++) {
+	for (i = 0; i < nr && i < o->top && i < RUN_MISMATCHES_KEPT; i++) {
 		const struct run_mismatch *m = &res->mismatches[i];
 		const struct row *row = row_by_id(m->row_id);
+		const struct history_action *a = history_find(o->history, m->lane, m->nr);
 
 		json_object_begin(w);
 		json_kv_str(w, "kind", run_mismatch_keys[m->kind]);
@@ -266,19 +374,11 @@ static void json_mismatches(struct json *w, const struct run_result *res, uint64
 		json_kv_u64(w, "tid", m->tid);
 		json_kv_u64(w, "lane", m->lane);
 		json_kv_u64(w, "nr", m->nr);
+		json_kv_str(w, "event", a ? a->line : NULL);
 		json_outcome(w, "expected", &m->expected);
 		json_outcome(w, "got", &m->got);
-		json_key(w, "edges");
-		json_array_begin(w);
-		for (k = 0; k < m->nr_edges && k < RUN_MISMATCH_EDGES; k++) {
-			json_object_begin(w);
-			json_kv_u64(w, "lane", m->edges[k].lane);
-			json_kv_u64(w, "nr", m->edges[k].nr);
-			json_kv_u64(w, "rule", m->edges[k].rule);
-			json_kv_bool(w, "started", m->edges[k].started);
-			json_object_end(w);
-		}
-		json_array_end(w);
+		json_edges(w, o->history, m->edges,
+			   m->nr_edges < RUN_MISMATCH_EDGES ? m->nr_edges : RUN_MISMATCH_EDGES, 0);
 		json_object_end(w);
 	}
 	json_array_end(w);
@@ -353,7 +453,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	for (i = 0; i < RUN_MISMATCH_MAX; i++)
 		json_kv_u64(w, run_mismatch_keys[i], atomic_load(&res->mismatches_by_kind[i]));
 	json_object_end(w);
-	json_mismatches(w, res, o->top);
+	json_mismatches(w, res, o);
 	json_kv_u64(w, "elapsed_ns", res->elapsed_ns);
 	json_kv_u64(w, "original_elapsed_ns", res->original_elapsed_ns);
 	json_key(w, "predicted_elapsed_ns");
@@ -363,8 +463,13 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 		json_null(w);
 	json_key(w, "concurrency");
 	json_object_begin(w);
-	json_kv_double(w, "trace", ratio(res->original_call_ns, res->original_elapsed_ns));
-	json_kv_double(w, "run", ratio(res->call_ns, res->elapsed_ns));
+	json_kv_double(w, "trace", concurrency_of_trace(res));
+	json_kv_double(w, "run", concurrency_of_run(res));
+	json_object_end(w);
+	json_key(w, "thread_time_ns");
+	json_object_begin(w);
+	json_kv_u64(w, "trace", res->original_call_ns);
+	json_kv_u64(w, "run", res->call_ns);
 	json_object_end(w);
 	json_kv_u64(w, "edge_wait_ns", res->edge_wait_ns);
 	json_kv_u64(w, "edge_waits", res->nr_edge_waits);

@@ -6,12 +6,14 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "cli/replay_history.h"
 #include "replay/run.h"
 
 struct replay_print_options {
 	bool natural; /* the elapsed time is a prediction for the program */
 	bool no_copy_reads; /* some reads were made without a copy: the report says so */
 	uint64_t top; /* mismatches that are shown */
+	const struct history *history; /* of these; NULL: not known */
 };
 
 void replay_print_text(const struct run_result *res, const struct replay_print_options *o,

@@ -52,6 +52,29 @@ run 0 replay -q --verify=off --no-init -f -o a.run a.trace tree && run 1 diff a.
 	run 0 show a.run && ! grep -q VERIFIED out
 ok $? 'without verification the outcomes are there too'
 
+# A mismatch is shown with its line, what it had waited for, and what that had waited for.
+cat >h.txt <<'END'
+100/100 #1 1000+500 mkdir(path="/d", mode=0755) = 0
+100/101 #2 2000+500 rename(oldpath="/d", newpath="/e") = 0
+100/102 #3 3000+500 rmdir(path="/e") = 0
+END
+make h
+fresh
+mkdir tree/d && echo x >tree/d/f
+run 1 replay -q --no-init h.trace tree && grep -q '^  #3 rmdir of 100/102 failed' out &&
+	grep -q '^    100/102 #3 rmdir("/e") = 0$' out &&
+	grep -q '^      after 100/101 #2 rename("/d", "/e") = 0 (.*)$' out &&
+	grep -q '^        after 100/100 #1 mkdir("/d", 0755) = 0 (.*)$' out
+ok $? 'mismatches are shown with the edges that led there'
+fresh
+mkdir tree/d && echo x >tree/d/f
+run 1 replay -q --json --no-init h.trace tree && json 'd["first_mismatches"][-1]["event"] == "100/102 #3 rmdir(\"/e\") = 0"
+	and d["first_mismatches"][-1]["edges"][0]["event"].startswith("100/101 #2 rename")
+	and d["first_mismatches"][-1]["edges"][0]["edges"][0]["event"].startswith("100/100 #1 mkdir")
+	and d["first_mismatches"][-1]["edges"][0]["rule_name"] and d["thread_time_ns"]["run"] > 0
+	and "p90" in d["classes"]["name"]["run_latency_ns"]'
+ok $? 'in JSON too'
+
 # A plan that stands alone knows the actions.
 run 0 compile -q -f -o a.plan a.trace && mv a.trace kept && fresh && run 0 replay -q -f -o p.run a.plan tree &&
 	mv kept a.trace && run 0 show p.run && grep -q "write([0-9]*.*150) = 150" out && grep -q 'unlink("/d/absent") = -1 ENOENT' out

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* An event in one line, for commands that show some of a trace. */
+#ifndef CLI_EVENT_LINE_H
+#define CLI_EVENT_LINE_H
+
+#include "base/buf.h"
+#include "trace/reader.h"
+
+/* "PID/TID #SEQ call(...) = result", as `reprise show` prints the call; data is loaded from t. */
+void event_line_put(struct trace *t, const struct event *ev, struct buf *b);
+
+#endif
