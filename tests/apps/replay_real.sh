@@ -146,86 +146,16 @@ def f(n):
             if i % 10 == 0: os.makedirs(f"d/{n}/{i}"); os.listdir("d"); os.stat("all").st_size
 ts = [threading.Thread(target=f, args=(n,)) for n in range(4)]
 [t.start() for t in ts]; [t.join() for t in ts]'
-# Slots of a table, each with its lock: threads make, fill, rename, read and remove what others made.
-cat >slots.c <<'END'
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { THREADS = 4, SLOTS = 5, ROUNDS = 60 };
-
-static struct {
-	pthread_mutex_t lock;
-	unsigned long nr_used;
-} slots[SLOTS];
-
-static void step(unsigned int slot, unsigned long nr)
-{
-	char from[32], to[32], text[64];
-	struct stat st;
-	int fd;
-
-	snprintf(from, sizeof(from), "slot%u.%lu", slot, nr);
-	snprintf(to, sizeof(to), "slot%u.%lu", slot, nr + 1);
-	fd = open(from, O_RDWR | O_APPEND);
-	if (fd < 0 && nr % 8 == 0)
-		fd = open(from, O_RDWR | O_CREAT | O_EXCL, 0644);
-	if (fd < 0 || pread(fd, text, sizeof(text), 0) < 0)
-		abort();
-	if (write(fd, to, 6 + nr % 3) < 0 || fstat(fd, &st) < 0 || close(fd) < 0 || rename(from, to) < 0)
-		abort();
-	if (nr % 8 == 7 && unlink(to) < 0)
-		abort();
-}
-
-static void *work(void *arg)
-{
-	unsigned int state = (unsigned int)(size_t)arg;
-
-	for (int i = 0; i < ROUNDS; i++) {
-		unsigned int slot = (unsigned int)rand_r(&state) % SLOTS;
-
-		pthread_mutex_lock(&slots[slot].lock);
-		step(slot, slots[slot].nr_used++);
-		pthread_mutex_unlock(&slots[slot].lock);
-	}
-	return NULL;
-}
-
-int main(void)
-{
-	pthread_t threads[THREADS];
-
-	for (int i = 0; i < SLOTS; i++)
-		pthread_mutex_init(&slots[i].lock, NULL);
-	for (size_t i = 0; i < THREADS; i++)
-		if (pthread_create(&threads[i], NULL, work, (void *)(i + 1)))
-			return 1;
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
-	return 0;
-}
-END
-if missing gcc; then
-	nr=$((nr + 2))
-	echo "ok $((nr - 1)) - threads # SKIP $need is not installed"
-	echo "ok $nr - threads without order # SKIP $need is not installed"
-elif gcc -pthread -o slots slots.c >out 2>err; then
-	same threads ../slots
-	needs_order 'threads without order'
-else
-	nr=$((nr + 1))
-	fails threads 'cannot be built'
-fi
+same threads "$SLOTS"
+needs_order 'threads without order'
 same python3 "python3 -I -c '$threads'" python3
 same rsync "$tree; rsync -a t/ u; echo more >>t/a/1; rsync -a t/ u; rm t/a/2; rsync -a --delete t/ u" rsync
 if [ "${1-}" = --long ]; then
 	same postmark 'printf "set number 50\nset transactions 200\nset seed 7\nrun\nquit\n" | postmark' postmark
 	same fio 'fio --name=x --size=2m --bs=4k --rw=randwrite --numjobs=3 --thread --ioengine=psync \
 	      --verify=pattern --verify_pattern=%o --verify_fatal=1 --eta=never --output=/dev/null' fio
+	same libreoffice 'echo one >x.txt; soffice "-env:UserInstallation=file://$PWD/profile" --headless \
+	      --convert-to odt x.txt >/dev/null' soffice
 	same db_bench 'b="db_bench --db=$PWD/db --num=5000 --threads=4"
 	      $b --benchmarks=fillseq,readrandom,overwrite >/dev/null 2>&1' db_bench
 fi
