@@ -8,7 +8,7 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 
-echo 1..4
+echo 1..3
 if "$REPRISE" record -q -o trace -- "$MEETINGS" >err 2>&1 && "$MEETINGS_ORDER" trace >out 2>>err; then
 	echo "ok 1 - record and compile"
 else
@@ -29,5 +29,3 @@ says()
 
 says 2 'all pairs are there' 'n["ahead", "meetings"] == 99 * 30'
 says 3 'meetings hold' 'NR == 2 && u["ahead", "meetings"] * 25 <= n["ahead", "meetings"]'
-says 4 'turns hold better than without a look ahead' \
-	'NR == 2 && u["ahead", "turns"] < u["blind", "turns"]'

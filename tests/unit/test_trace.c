@@ -368,6 +368,107 @@ static void test_without_arguments(void **state)
 }
 
 /* Iterators of one trace do not know of each other, and may end anywhere. */
+static void append_row(struct trace_stream *s, unsigned int row, uint64_t enter_ns, uint64_t n)
+{
+	struct event ev = { .row = row_by_id(row), .enter_ns = enter_ns, .exit_ns = enter_ns + 10 };
+
+	ev.args[0] = value_uint(n);
+	OK(trace_feed_event(feed, s, &ev));
+}
+
+/* The next of a stream, if it waits: the address of its word; 0 when it does not. */
+static uint64_t ahead(struct trace_iter *it, uint32_t stream)
+{
+	struct event *ev = NULL;
+	int r = trace_iter_ahead(it, stream, C_WAIT, &ev, &err);
+
+	OK(r);
+	if (!r)
+		return 0;
+	assert_int_equal(ev->stream, stream);
+	assert_int_equal(row_class(ev->row), C_WAIT);
+	return ev->args[0].u;
+}
+
+static void test_ahead(void **state)
+{
+	struct trace_query q = { .order = TRACE_BY_EXIT };
+	struct trace_stream *a, *b;
+	struct trace_iter *it;
+	struct event *ev;
+	uint32_t first, second;
+
+	(void)state;
+	begin();
+	a = trace_feed_open_stream(feed, 1, 1);
+	b = trace_feed_open_stream(feed, 1, 2);
+	append_row(a, SC_read, 100, 1);
+	append_row(b, SC_read, 110, 2);
+	append_row(a, SC_futex_op_wait, 300, 0x10);
+	append_row(b, SC_futex_op_wait, 200, 0x20);
+	append_row(b, SC_read, 400, 3);
+	end();
+	reopen();
+	it = iterate(&q);
+	ev = next(it);
+	first = ev->stream;
+	assert_int_equal(ev->args[0].u, 1);
+	/* Of the stream at hand, more than once, and of another, whose next is not one. */
+	assert_int_equal(ahead(it, first), 0x10);
+	assert_int_equal(ahead(it, first), 0x10);
+	assert_int_equal(ahead(it, 77), 0);
+	ev = next(it);
+	second = ev->stream;
+	assert_int_not_equal(first, second);
+	assert_int_equal(ev->args[0].u, 2);
+	assert_int_equal(ahead(it, second), 0x20);
+	assert_int_equal(ahead(it, first), 0x10);
+	/* All come again when it is their turn, with their arguments. */
+	ev = next(it);
+	assert_int_equal(ev->args[0].u, 0x20);
+	assert_int_equal(ahead(it, second), 0); /* it reads */
+	assert_int_equal(next(it)->args[0].u, 0x10);
+	assert_int_equal(ahead(it, first), 0); /* it has ended */
+	assert_int_equal(next(it)->args[0].u, 3);
+	assert_int_equal(ahead(it, second), 0);
+	assert_null(next(it));
+	assert_int_equal(ahead(it, second), 0);
+	trace_iter_close(it);
+}
+
+/* Through many blocks of many streams: looking ahead changes nothing of what comes. */
+static void test_ahead_changes_nothing(void **state)
+{
+	struct trace_query q = { .order = TRACE_BY_EXIT };
+	struct trace_stream *streams[5];
+	struct trace_iter *plain, *looked;
+	uint64_t nr_ahead = 0, i;
+	struct event *ev, *other;
+
+	(void)state;
+	begin();
+	for (i = 0; i < 5; i++)
+		streams[i] = trace_feed_open_stream(feed, 1, 1 + (uint32_t)i);
+	for (i = 0; i < 100000; i++)
+		append_row(streams[(i * 7 + i / 9) % 5], i % 3 ? SC_futex_op_wait : SC_read, i * 20,
+			   i + 1);
+	end();
+	reopen();
+	plain = iterate(&q);
+	looked = iterate(&q);
+	while ((ev = next(plain))) {
+		other = next(looked);
+		assert_non_null(other);
+		assert_int_equal(other->args[0].u, ev->args[0].u);
+		assert_int_equal(other->stream, ev->stream);
+		nr_ahead += ahead(looked, other->stream) > ev->args[0].u;
+	}
+	assert_null(next(looked));
+	assert_true(nr_ahead > 50000);
+	trace_iter_close(plain);
+	trace_iter_close(looked);
+}
+
 static void test_iterators_side_by_side(void **state)
 {
 	const struct trace_query by_enter = { 0 }, by_exit = { .order = TRACE_BY_EXIT };
@@ -478,6 +579,8 @@ int main(void)
 		TEST(test_filter_threads),
 		TEST(test_filter_times),
 		TEST(test_without_arguments),
+		TEST(test_ahead),
+		TEST(test_ahead_changes_nothing),
 		TEST(test_iterators_side_by_side),
 		TEST(test_tid_used_again),
 		TEST(test_generation_follows_the_opening),
