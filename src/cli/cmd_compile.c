@@ -134,7 +134,8 @@ static int write_plan(const struct cli *cli, const struct compile_cmd_options *o
 	if (r < 0)
 		return r;
 	compile.progress = cli_progress_begin(cli, "compile", "events", o->quiet);
-	r = compile_trace(t, &compile, w, o->verbose ? &teller.observer : NULL, &totals, err);
+	r = compile_trace(t, &compile, w, o->verbose && !o->json ? &teller.observer : NULL, &totals,
+			  err);
 	progress_end(compile.progress);
 	if (r < 0) {
 		plan_writer_abandon(w);

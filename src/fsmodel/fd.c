@@ -117,11 +117,42 @@ static void *tagged(struct descriptor *d, bool cloexec)
 	return (void *)((uintptr_t)d | cloexec);
 }
 
-struct fd_table *fd_table_copy(struct fd_table *from)
+/*
+ * Every fork copies a table, so few events can ask for very much. So many copies
+ * of descriptors there are at a time; and so many are made, plus some with
+ * each event of the trace.
+ */
+#define COPIES_MAX ((uint64_t)1 << 22)
+#define COPIED_MAX ((uint64_t)1 << 23)
+#define COPIED_EACH 128
+
+static bool may_copy(struct call *c, uint64_t nr)
+{
+	struct tables *all = c->m->tables;
+
+	if (all->nr_copies + nr > COPIES_MAX ||
+	    all->nr_copied + nr > COPIED_MAX + all->step * COPIED_EACH) {
+		contradict(c, CONTRADICTION_PROCESS, false,
+			   "too many descriptors to follow into yet another process");
+		return false;
+	}
+	all->nr_copies += nr;
+	all->nr_copied += nr;
+	return true;
+}
+
+struct fd_table *fd_table_copy(struct call *c, struct fd_table *from)
 {
 	struct fd_table *t = fd_table_new(from->open_world);
 	uint32_t i;
 
+	t->nr_copies = from->nr_slots + from->beyond.nr_used;
+	if (!may_copy(c, t->nr_copies)) {
+		t->nr_copies = 0;
+		/* Whatever it uses is open on something. */
+		t->open_world = true;
+		return t;
+	}
 	t->lowest = from->lowest;
 	t->nr_slots = from->nr_slots;
 	if (from->nr_slots) {
@@ -132,10 +163,9 @@ struct fd_table *fd_table_copy(struct fd_table *from)
 		if (t->slots[i].d)
 			t->slots[i].d->refs++;
 	}
-	IDS_EACH (&from->beyond, s) {
+	ids_copy(&t->beyond, &from->beyond);
+	IDS_EACH (&t->beyond, s)
 		tagged_descriptor(s->value)->refs++;
-		ids_set(&t->beyond, s->key, s->value);
-	}
 	return t;
 }
 
@@ -251,6 +281,18 @@ static void close_beyond(struct call *c, struct fd_table *t, uint32_t first, uin
 	VEC(uint64_t) numbers = { 0 };
 	size_t i;
 
+	/* A few numbers out of many are looked up one by one. */
+	if (last - first < t->beyond.nr_used) {
+		for (; first <= last; first++) {
+			void *value = ids_get(&t->beyond, first);
+
+			if (value && (tagged_flags(value) & flags) == flags)
+				drop_slot(c, c->m, t, first);
+			if (first == UINT32_MAX)
+				break;
+		}
+		return;
+	}
 	IDS_EACH (&t->beyond, s) {
 		if (s->key >= first && s->key <= last && (tagged_flags(s->value) & flags) == flags)
 			VEC_PUSH(&numbers, s->key);
@@ -281,6 +323,7 @@ void fd_table_drop(struct call *c, struct fsmodel *m, struct fd_table *t)
 {
 	if (--t->refs)
 		return;
+	m->tables->nr_copies -= t->nr_copies;
 	if (c) {
 		fd_table_close_range(c, t, 0, UINT32_MAX, 0);
 	} else {
@@ -486,7 +529,7 @@ static void apply_close_range(struct call *c)
 	int64_t flags = value_int_or(arg_at(c, 2), 0);
 
 	if (flags & CLOSE_RANGE_UNSHARE_BIT && c->thread->files->refs > 1) {
-		struct fd_table *copy = fd_table_copy(c->thread->files);
+		struct fd_table *copy = fd_table_copy(c, c->thread->files);
 
 		fd_table_drop(c, c->m, c->thread->files);
 		c->thread->files = copy;

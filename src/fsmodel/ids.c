@@ -2,6 +2,7 @@
 #include "fsmodel/ids.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -16,6 +17,15 @@ void ids_release(struct ids *ids)
 {
 	free(ids->slots);
 	*ids = (struct ids){ 0 };
+}
+
+void ids_copy(struct ids *to, const struct ids *from)
+{
+	*to = *from;
+	if (!from->nr_slots)
+		return;
+	to->slots = xmalloc(from->nr_slots * sizeof(*to->slots));
+	memcpy(to->slots, from->slots, from->nr_slots * sizeof(*to->slots));
 }
 
 /* The slot of the key, or the free one where it belongs. */

@@ -23,6 +23,8 @@ struct ids {
 };
 
 void ids_release(struct ids *ids);
+/* The same numbers and pointers; `to` is empty. */
+void ids_copy(struct ids *to, const struct ids *from);
 void *ids_get(const struct ids *ids, uint64_t key);
 void ids_set(struct ids *ids, uint64_t key, void *value);
 /* What was there, or NULL. */

@@ -222,9 +222,10 @@ static struct thread *thread_from_nowhere(struct fsmodel *m, uint32_t pid, uint3
 }
 
 /* What clone with these flags makes of its caller. */
-static struct thread *thread_clone(struct fsmodel *m, struct thread *maker, uint32_t pid,
-				   uint32_t tid, uint64_t flags)
+static struct thread *thread_clone(struct call *c, struct thread *maker, uint32_t pid, uint32_t tid,
+				   uint64_t flags)
 {
+	struct fsmodel *m = c->m;
 	struct process *p = maker->proc;
 	struct thread *t;
 
@@ -236,7 +237,7 @@ static struct thread *thread_clone(struct fsmodel *m, struct thread *maker, uint
 		t->files = maker->files;
 		t->files->refs++;
 	} else {
-		t->files = fd_table_copy(maker->files);
+		t->files = fd_table_copy(c, maker->files);
 	}
 	if (flags & CLONE_FS) {
 		t->fs = maker->fs;
@@ -303,7 +304,7 @@ struct thread *thread_of(struct call *c)
 		thread_free(c->m, t);
 	parent = ev->ppid ? process_by_pid(c->m, ev->ppid) : NULL;
 	if (parent && parent->threads && !process_by_pid(c->m, event_pid(ev)))
-		t = thread_clone(c->m, parent->threads, event_pid(ev), ev->tid, 0);
+		t = thread_clone(c, parent->threads, event_pid(ev), ev->tid, 0);
 	else
 		t = thread_from_nowhere(c->m, event_pid(ev), ev->tid);
 	t->started = t->cloned = true;
@@ -395,7 +396,7 @@ static void apply_clone(struct call *c)
 			clear_pid(c, tid);
 		if (!c->thread) /* it cleared itself: a trace that makes no sense */
 			return;
-		t = thread_clone(c->m, c->thread, flags & CLONE_THREAD ? c->proc->pid : tid, tid,
+		t = thread_clone(c, c->thread, flags & CLONE_THREAD ? c->proc->pid : tid, tid,
 				 flags);
 		t->cloned = true;
 		c->facts->child_tid = tid;
@@ -422,7 +423,7 @@ static void unshare_files(struct call *c, struct thread *t)
 
 	if (t->files->refs == 1)
 		return;
-	copy = fd_table_copy(t->files);
+	copy = fd_table_copy(c, t->files);
 	fd_table_drop(c, c->m, t->files);
 	t->files = copy;
 }
@@ -634,7 +635,7 @@ static void start_thread(struct call *c)
 	    !(maker && maker->proc->pid == ev->tid))
 		clear_pid(c, ev->tid);
 	if (maker && (!(flags & CLONE_THREAD) || maker->proc->pid == event_pid(ev)))
-		t = thread_clone(c->m, maker, event_pid(ev), ev->tid, flags);
+		t = thread_clone(c, maker, event_pid(ev), ev->tid, flags);
 	else
 		t = thread_from_nowhere(c->m, event_pid(ev), ev->tid);
 	t->started = true;

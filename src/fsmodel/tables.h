@@ -38,10 +38,12 @@ struct fd_table {
 	bool open_world; /* of a process from before the trace: numbers that were not seen may be open */
 	struct fd_slot *slots;
 	struct ids beyond; /* number -> descriptor, lowest bit: SLOT_CLOEXEC */
+	uint64_t nr_copies; /* descriptors that came from the table it was copied from */
 };
 
 struct fd_table *fd_table_new(bool open_world);
-struct fd_table *fd_table_copy(struct fd_table *t);
+/* For another process; an empty one when the trace has asked for too many copies. */
+struct fd_table *fd_table_copy(struct call *c, struct fd_table *t);
 /* Gives up a thread's part; the last closes all. c may be NULL when the model is freed. */
 void fd_table_drop(struct call *c, struct fsmodel *m, struct fd_table *t);
 struct descriptor *fd_table_get(const struct fd_table *t, int64_t number);
@@ -228,6 +230,7 @@ struct tables {
 	struct stream *passing; /* streams that have had descriptors passed in them */
 	struct map listeners; /* address -> struct open_file, borrowed */
 	uint64_t step; /* counts events */
+	uint64_t nr_copies, nr_copied; /* of descriptors in other tables: alive, and so far */
 	uint32_t next_pid; /* for execute */
 	struct handle *root; /* of processes that come from nowhere */
 	struct facts quiet; /* of fsmodel_fits(): thrown away */

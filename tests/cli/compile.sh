@@ -112,6 +112,8 @@ run 0 compile -fv odd.trace && grep -q 'contradiction' out && grep -q 'event 2,'
 ok $? 'contradictions are counted and told, never fatal'
 run 0 graph --json odd.trace && json 'sum(d["contradictions"].values()) >= 2'
 ok $? 'also in the graph'
+run 0 compile -fv --json odd.trace && json 'sum(d["contradictions"].values()) >= 2'
+ok $? 'nothing but JSON when that is wanted'
 
 # Devices are not the replay's to change.
 make devices <<'END'
@@ -140,26 +142,20 @@ END
 run 0 compile -fv --json overlap.trace && json 'd["swapped"] == 1 and d["contradictions"] == {} and d["edges"] == 1'
 ok $? 'overlapping calls are swapped when that makes both true'
 
-# Deep, long, circular.
-python3 - >deep.txt <<'END'
-print('# reprise exact 1')
-print('tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})')
-n = 0
-def event(text):
-    global n
-    n += 1
-    print('7/1 #%d %d+100 %s' % (n, n * 1000, text))
-event('chdir(path="/") = 0')
-for i in range(20000):
-    event('mkdir(path="d", mode=0755) = 0')
-    event('chdir(path="d") = 0')
-event('mkdir(path="%s", mode=0755) = -1 ENAMETOOLONG' % ('n' * 65536))
-event('symlink(target="loop", linkpath="/loop") = 0')
-event('access(path="/loop/x", mode=F_OK) = -1 ELOOP')
-event('rename(oldpath="/d", newpath="/e") = 0')
-END
-"$REPRISE" import --format=exact -f -o deep.trace deep.txt >/dev/null 2>err
-run 0 compile -fv deep.trace && ! grep -q contradiction out && run 0 check deep.plan
-ok $? 'deep trees, long names, circles'
+# hostile NAME: what NAME makes, compiled in little time and memory; its contradictions are in out.
+hostile() {
+	python3 "$TOP/tests/cli/hostile.py" "$1" >"$1.txt" && "$REPRISE" import -q --format=exact -f -o "$1.trace" "$1.txt" >/dev/null 2>err &&
+		(ulimit -t 60; run 0 compile -fv --json "$1.trace") && mv out told && run 0 check -q "$1.plan" && mv told out
+}
+hostile deep && json 'd["contradictions"] == {}'
+ok $? 'deep trees'
+hostile loops && json 'd["contradictions"] == {"type": 100}'
+ok $? 'circles of symlinks, and links that double with each step'
+hostile numbers && json 'd["contradictions"]["fd"] == 2 and d["contradictions"]["process"] > 0'
+ok $? 'descriptors near 2^31, more of them than can be copied to each process'
+hostile names && json 'd["contradictions"] == {"error": 300}'
+ok $? 'names of 64 KiB'
+hostile impossible && json 'd["contradictions"]["error"] > 1000'
+ok $? 'impossible arguments'
 
 echo "1..$nr"
