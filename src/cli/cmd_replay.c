@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "base/strings.h"
 #include "cli/cli.h"
@@ -38,9 +39,9 @@ struct options {
 static const char *const speed_words[] = { "natural", "afap", "timed", NULL };
 static const char *const verify_words[] = { "data", "outcome", "off", NULL };
 static const char *const mismatch_words[] = { "count", "warn", "stop", NULL };
-static const char *const mmap_words[] = { "touch", "populate", "skip", NULL };
+static const char *const mmap_words[] = { "touch", "map", "populate", "skip", NULL };
 static const char *const mac_fsync_words[] = { "durable", "device", NULL };
-static const char *const reads_words[] = { "all", "none", NULL };
+static const char *const reads_words[] = { "all", "none", "original-cache-misses", NULL };
 
 static const char *const cache_words[] = { "keep", "drop", "warm", NULL };
 
@@ -55,12 +56,14 @@ static const struct option_spec specs[] = {
 	OPT_STRING(0, "scale-compute", "F", struct options, scale_compute,
 		   "multiply computing times by F", .default_text = "1"),
 	OPT_CHOICE(0, "reads", "WHICH", struct options, reads, reads_words,
-		   "which reads are made; the others count as done"),
+		   "which reads are made; of the others only the offset is moved"),
 	OPT_CHOICE(0, "mac-fsync", "HOW", struct options, mac_fsync, mac_fsync_words,
 		   "what fsync of a trace of macOS does: make data durable, or only hand it to the "
 		   "device, as there"),
-	OPT_CHOICE(0, "mmap", "HOW", struct options, mmap, mmap_words,
-		   "map files as the program did, with all pages at once, or not at all"),
+	OPT_CHOICE(
+		0, "mmap", "HOW", struct options, mmap, mmap_words,
+		"map files and read each page once; map them only; let the kernel load all pages, "
+		"for writing where they may be written; or do not map them"),
 	OPT_U64(0, "loops", "N", struct options, loops, "perform it N times", .default_text = "1"),
 	OPT_CHOICE(0, "verify", "WHAT", struct options, verify, verify_words,
 		   "what is compared with the original: outcomes and what was read; outcomes; "
@@ -269,9 +272,25 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 	return r;
 }
 
-static int run_loops(const struct cli *cli, const struct options *o, struct run_options *ro,
-		     const struct prepare_options *po, const struct prepared *p, const char *dir)
+/* Nobody else makes, repairs or runs in DIR meanwhile. */
+static int take_turn(const struct cli *cli, const struct options *o, struct prepare_options *po,
+		     const struct prepared *p, const char *dir, int *lock_fd)
 {
+	struct err err = { "" };
+	int r = CLI_DONE;
+
+	po->locked = *lock_fd >= 0;
+	if (!o->no_init)
+		r = prepare_tree(cli, po, p, dir);
+	if (r == CLI_DONE && *lock_fd < 0 && snapshot_lock(dir, lock_fd, &err) < 0)
+		r = cli_fail(cli, &err);
+	return r;
+}
+
+static int run_loops(const struct cli *cli, const struct options *o, struct run_options *ro,
+		     struct prepare_options *po, const struct prepared *p, const char *dir)
+{
+	AUTO_CLOSE int lock_fd = -1;
 	struct err err = { "" };
 	int i, r, worst = CLI_DONE;
 	uint64_t n;
@@ -281,7 +300,7 @@ static int run_loops(const struct cli *cli, const struct options *o, struct run_
 			return cli_fail(cli, &err);
 	}
 	for (n = 0; n < o->loops && !interrupted; n++) {
-		r = o->no_init ? CLI_DONE : prepare_tree(cli, po, p, dir);
+		r = take_turn(cli, o, po, p, dir, &lock_fd);
 		if (r == CLI_DONE)
 			r = run_once(cli, o, ro, p, dir);
 		if (r > worst)

@@ -137,6 +137,7 @@ static int make_tree(const struct cli *cli, const struct prepare_options *o,
 {
 	struct snapshot_options so = { .cache = o->cache,
 				       .privileged_metadata = o->privileged_metadata,
+				       .locked = o->locked,
 				       .stop = o->stop };
 	struct snapshot_result res;
 	struct snapshot *s;

@@ -12,6 +12,7 @@ struct prepare_options {
 	struct part_choice part;
 	enum snapshot_cache cache;
 	bool privileged_metadata, quiet;
+	bool locked; /* the caller holds the lock of DIR */
 	const volatile sig_atomic_t *stop;
 };
 

@@ -194,6 +194,14 @@ static void count_fate(struct compile_totals *t, enum fate fate)
 	t->nr_unsupported += fate == FATE_UNSUPPORTED;
 }
 
+/* It comes before the end of the call that it happened in. */
+static void note_miss(struct compiler *c, struct thread *t, const struct event *ev)
+{
+	t->has_missed = true;
+	t->missed_ns = ev->enter_ns;
+	c->totals->nr_cache_misses++;
+}
+
 static int finish_event(struct compiler *c, struct event *ev, const struct facts *facts,
 			struct err *err)
 {
@@ -211,6 +219,8 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	lane = &c->lanes.list.items[lane_nr];
 	c->totals->nr_events++;
 	count_fate(c->totals, fate);
+	if (ev->row->id == EV_cache_miss)
+		note_miss(c, t, ev);
 	if (!is_wanted(c, ev, facts))
 		fate = FATE_NOTHING;
 	steps_plan(c, ev, facts, fate == FATE_ACTION, lane);
@@ -383,6 +393,8 @@ static int note_order(struct compiler *c)
 	struct buf rules = { 0 };
 	int r = plan_writer_meta(c->writer, "order", c->options->policy->name);
 
+	if (!r && c->totals->nr_cache_misses)
+		r = plan_writer_meta(c->writer, PLAN_META_CACHE, "known");
 	if (!r)
 		r = note_bound(c, "part_from", &c->options->from);
 	if (!r)

@@ -240,12 +240,49 @@ static uint64_t buffer_bytes(const struct facts *facts)
 	return most < DATA_MAX_BYTES ? most : DATA_MAX_BYTES;
 }
 
+static struct value path_value(struct compiler *c, const struct res *res)
+{
+	buf_clear(&c->path);
+	if (!fsmodel_path(c->model, res, &c->path))
+		buf_puts(&c->path, "/"); /* nothing leads there any more */
+	return value_bytes(&c->arena, arena_memdup0(&c->arena, c->path.data, c->path.len),
+			   c->path.len);
+}
+
+/*
+ * Handles of one file system mean nothing to another, and opening by one needs
+ * rights that a replay should not need: what it led to is opened by its name.
+ * False: it failed, or there is no name.
+ */
+static bool make_open_by_name(struct compiler *c, const struct compiled *view, struct action *a)
+{
+	const struct event *ev = view->ev;
+	struct res *fd = NULL;
+
+	for (size_t i = 0; i < view->facts->fds.len; i++) {
+		if (view->facts->fds.items[i].made)
+			fd = view->facts->fds.items[i].fd;
+	}
+	buf_clear(&c->path);
+	if (ev->outcome.err || !fd || !fsmodel_path(c->model, fd, &c->path))
+		return false;
+	take_made_slots(c, view->facts, view->self.lane);
+	a->row = row_by_id(SC_open);
+	a->outcome = (struct outcome){ .ret = fd->slot };
+	a->args[0] = path_value(c, fd);
+	a->args[1] = value_uint(ev->args[2].u & ~(uint64_t)(O_CREAT | O_EXCL | O_TRUNC));
+	a->args[2] = value_uint(0);
+	return true;
+}
+
 static void make_call(struct compiler *c, const struct compiled *view, struct action *a)
 {
 	const struct event *ev = view->ev;
 	uint64_t bytes = buffer_bytes(view->facts);
 
 	if (c->is_setup && part_make_seek(ev, view->facts, a))
+		return;
+	if (ev->row->id == SC_open_by_handle_at && make_open_by_name(c, view, a))
 		return;
 	a->row = ev->row;
 	a->outcome = ev->outcome;
@@ -268,15 +305,6 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 	if (bytes > c->totals->plan.max_data_bytes)
 		c->totals->plan.max_data_bytes = bytes;
 	c->totals->call_ns += ev->exit_ns - ev->enter_ns;
-}
-
-static struct value path_value(struct compiler *c, const struct res *res)
-{
-	buf_clear(&c->path);
-	if (!fsmodel_path(c->model, res, &c->path))
-		buf_puts(&c->path, "/"); /* nothing leads there any more */
-	return value_bytes(&c->arena, arena_memdup0(&c->arena, c->path.data, c->path.len),
-			   c->path.len);
 }
 
 /* What a process had before its first action is made ready before all else. */
@@ -430,6 +458,12 @@ static void begin_action(struct action *a, const struct event *ev)
 	a->enter_ns = a->exit_ns = ev->enter_ns;
 }
 
+static bool missed_cache(const struct thread *t, const struct event *ev)
+{
+	return ev->row->result == RESULT_BYTES_READ && t->has_missed &&
+	       t->missed_ns >= ev->enter_ns && t->missed_ns <= ev->exit_ns;
+}
+
 int steps_emit(struct compiler *c, const struct compiled *view, struct thread *t, struct err *err)
 {
 	const struct event *ev = view->ev;
@@ -456,6 +490,8 @@ int steps_emit(struct compiler *c, const struct compiled *view, struct thread *t
 			a->wait_ns = t->think.wait_ns;
 		}
 		make_step(c, view, s, a);
+		if (s->kind == STEP_CALL && missed_cache(t, ev))
+			a->flags |= ACTION_CACHE_MISS;
 		count_action(c, ev);
 		c->lanes.list.items[view->self.lane].nr_actions++;
 		if (c->writer)

@@ -28,6 +28,7 @@ enum action_flag {
 	ACTION_ANY_OUTCOME = 16, /* the outcome depends on more than the storage: not verified */
 	ACTION_SETUP =
 		64, /* makes the state before a part of a trace: neither timed nor reported */
+	ACTION_CACHE_MISS = 256, /* a read that the trace says went to the storage */
 	ACTION_PARTIAL_DATA = 32, /* bytes to be written were not all kept: filler stands in */
 	ACTION_EDGE_THINK = 128, /* each edge has a think time of its own */
 };
@@ -37,6 +38,9 @@ enum action_flag {
 #define PLAN_SLOTS_MAX ((uint32_t)1 << 24)
 #define PLAN_DATA_MAX ((uint64_t)1 << 31) /* bytes of data of one action */
 #define PLAN_TIME_MAX ((uint64_t)1 << 60) /* ns; what is written beyond is cut to it */
+
+/* Metadata that stands in a plan whose trace tells of reads whether they missed the page cache. */
+#define PLAN_META_CACHE "cache_misses"
 
 struct action_edge {
 	uint32_t lane;

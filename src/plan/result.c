@@ -135,26 +135,53 @@ static struct hash128 hash_entry(struct hash128 name, uint64_t type)
 }
 
 /* `old`: without a field for the type, which is the record's last byte. */
-static struct hash128 hash_dirents(const uint8_t *p, size_t len, bool old)
+/* The next record: its name and hash, and what follows it. False at the end, or where none can be. */
+static bool next_dirent(const uint8_t **p, size_t *len, bool old, const char **ret_name,
+			size_t *ret_name_len, unsigned int *ret_type)
 {
 	size_t head = old ? offsetof(struct k_dirent, d_name) : offsetof(struct k_dirent64, d_name);
+	uint16_t reclen;
+
+	if (*len <= head)
+		return false;
+	memcpy(&reclen, *p + offsetof(struct k_dirent64, d_reclen), sizeof(reclen));
+	if (reclen <= head || reclen > *len)
+		return false;
+	*ret_name = (const char *)*p + head;
+	*ret_name_len = strnlen(*ret_name, reclen - head);
+	*ret_type = old ? (*p)[reclen - 1] : (*p)[offsetof(struct k_dirent64, d_type)];
+	*p += reclen;
+	*len -= reclen;
+	return true;
+}
+
+static struct hash128 hash_dirents(const uint8_t *p, size_t len, bool old)
+{
 	struct hash128 sum = { 0 };
+	unsigned int type;
+	const char *name;
+	size_t name_len;
 
-	while (len > head) {
-		uint16_t reclen;
-		size_t name_len;
-
-		memcpy(&reclen, p + offsetof(struct k_dirent64, d_reclen), sizeof(reclen));
-		if (reclen <= head || reclen > len)
-			break;
-		name_len = strnlen((const char *)p + head, reclen - head);
-		result_add(&sum, hash_entry(result_hash_data(p + head, name_len),
-					    old ? p[reclen - 1]
-						: p[offsetof(struct k_dirent64, d_type)]));
-		p += reclen;
-		len -= reclen;
-	}
+	while (next_dirent(&p, &len, old, &name, &name_len, &type))
+		result_add(&sum, hash_entry(result_hash_data(name, name_len), type));
 	return sum;
+}
+
+bool result_find_dirent(const void *records, size_t len, bool old, const char *wanted,
+			struct hash128 *ret)
+{
+	const uint8_t *p = records;
+	unsigned int type;
+	const char *name;
+	size_t name_len;
+
+	while (next_dirent(&p, &len, old, &name, &name_len, &type)) {
+		if (name_len == strlen(wanted) && !memcmp(name, wanted, name_len)) {
+			*ret = hash_entry(result_hash_data(name, name_len), type);
+			return true;
+		}
+	}
+	return false;
 }
 
 _Static_assert(offsetof(struct k_dirent, d_reclen) == offsetof(struct k_dirent64, d_reclen),

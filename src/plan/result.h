@@ -42,6 +42,9 @@ struct hash128 result_hash_stat(const struct stat *st);
 MUST_CHECK bool result_hash_statx(const struct statx *stx, struct hash128 *ret);
 struct hash128 result_hash_dirents64(const void *records, size_t len);
 struct hash128 result_hash_dirents(const void *records, size_t len);
+/* What the entry of this name adds to such a hash; false when it is not among the records. */
+MUST_CHECK bool result_find_dirent(const void *records, size_t len, bool old, const char *name,
+				   struct hash128 *ret);
 struct hash128 result_hash_names(const void *names, size_t len);
 
 /* For sums of listings. */

@@ -2,9 +2,11 @@
 #include "replay/build.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "base/banned.h"
@@ -502,11 +504,43 @@ static void *build_array(struct builder *b, unsigned int i)
 	return mem;
 }
 
+/* Calls of two pathnames that the kernel also has with dirfds; -1: none. */
+static int at_form(const struct row *row)
+{
+	switch (row->id) {
+	case SC_rename:
+		return SYS_renameat;
+	case SC_link:
+		return SYS_linkat;
+	case SC_symlink:
+		return SYS_symlinkat;
+	default:
+		return -1;
+	}
+}
+
+static void take_at_form(struct builder *b)
+{
+	uint64_t *regs = b->a->regs;
+	uint64_t first = regs[0], second = regs[1], fds = (uint64_t)b->run->fds_fd;
+
+	b->a->nr = at_form(b->act->row);
+	if (b->a->nr == SYS_symlinkat) {
+		regs[1] = fds;
+		regs[2] = second;
+		return;
+	}
+	regs[0] = b->from_fds & 1 ? fds : (uint64_t)AT_FDCWD;
+	regs[1] = first;
+	regs[2] = b->from_fds & 2 ? fds : (uint64_t)AT_FDCWD;
+	regs[3] = second;
+	regs[4] = 0;
+}
+
 /*
  * A call with a pathname that is to begin in the directory of our descriptors:
- * through the dirfd beside it, which an absolute pathname left unused, or else
- * with that directory as the cwd. The latter does not go where another pathname
- * may need the true cwd, or the call changes it.
+ * through the dirfd beside it, which an absolute pathname left unused; by the form
+ * of the call that has one; or else with that directory as the cwd.
  */
 static bool begin_in_fds(struct builder *b, unsigned int i)
 {
@@ -522,12 +556,17 @@ static bool begin_in_fds(struct builder *b, unsigned int i)
 		*dirfd = (uint64_t)b->run->fds_fd;
 		return true;
 	}
+	if (at_form(row) >= 0) {
+		b->from_fds |= 1U << i;
+		return row->id != SC_symlink || i == 1;
+	}
 	for (n = 0; n < row->nr_args; n++)
 		if (n != i && (row->args[n].kind == KIND_PATH || row->args[n].kind == KIND_DIRFD))
 			return false;
 	if (row->id == SC_chdir || row->id == SC_chroot)
-		return false;
-	b->a->flags |= READY_FROM_FDS;
+		b->a->flags |= READY_OPEN_FIRST;
+	else
+		b->a->flags |= READY_FROM_FDS;
 	return true;
 }
 
@@ -620,6 +659,8 @@ static void build_args(struct builder *b)
 		else if (variant && variant->reg == i)
 			b->a->regs[i] = variant->value;
 	}
+	if (b->from_fds)
+		take_at_form(b);
 	for (i = 0; i < b->nr_clamps; i++)
 		if (b->a->regs[b->clamps[i].reg] > b->clamps[i].max)
 			b->a->regs[b->clamps[i].reg] = b->clamps[i].max;
@@ -662,13 +703,28 @@ static bool is_privileged(const struct action *act)
 		(name->data->kept_bytes >= 8 && !memcmp(name->data->bytes, "trusted.", 8)));
 }
 
+/* A read whose kind is not wanted. */
+static bool is_skipped(const struct run *run, const struct action *act)
+{
+	if (act->row->result != RESULT_BYTES_READ || (act->flags & ACTION_SETUP))
+		return false;
+	return run->o->reads == RUN_READS_NONE ||
+	       (run->o->reads == RUN_READS_CACHE_MISSES && !(act->flags & ACTION_CACHE_MISS));
+}
+
+static bool moves_offset(const struct action *act)
+{
+	const struct value *offset =
+		args_find(act->row, (struct value *)(uintptr_t)act->args, "offset");
+
+	return !offset || (act->row->id == SC_preadv2 && offset->i == -1);
+}
+
 static bool is_made(const struct run *run, const struct action *act)
 {
 	if (act->flags & ACTION_SIMULATED)
 		return false;
 	if ((act->flags & ACTION_SHARED_FD) && act->row->id != SC_dup2 && act->row->id != SC_dup3)
-		return false;
-	if (run->o->reads == RUN_READS_NONE && act->row->result == RESULT_BYTES_READ)
 		return false;
 	if (row_class(act->row) == C_MAP && run->o->mmap == RUN_MMAP_SKIP)
 		return false;
@@ -719,6 +775,10 @@ static void build_head(struct builder *b)
 		a->flags |= READY_SEEN | READY_SETUP;
 	if (is_made(run, act))
 		a->fn = run->engine->find(act->row);
+	if (a->fn && is_skipped(run, act)) {
+		a->flags |= READY_SKIPPED;
+		a->fn = run->engine->gives_back && moves_offset(act) ? call_seek_over : NULL;
+	}
 	if (plan_ret_is_slot(act->row) && !act->outcome.err)
 		a->slots[0] = build_slot(b, act->outcome.ret);
 }
@@ -728,7 +788,8 @@ static void set_checks(struct builder *b)
 	const struct action *act = b->act;
 	struct ready *a = b->a;
 
-	if (!a->fn || (act->flags & ACTION_ANY_OUTCOME) || b->run->o->verify == RUN_VERIFY_OFF)
+	if (!a->fn || (a->flags & READY_SKIPPED) || (act->flags & ACTION_ANY_OUTCOME) ||
+	    b->run->o->verify == RUN_VERIFY_OFF)
 		return;
 	a->flags |= READY_VERIFY;
 	if ((act->flags & ACTION_HAS_RESULT) && !(act->flags & ACTION_SETUP) &&

@@ -32,6 +32,7 @@ struct builder {
 		uint64_t max;
 	} clamps[BUILD_CLAMPS_MAX];
 	uint32_t nr_clamps;
+	uint32_t from_fds; /* pathnames of a call without dirfds that begin in run->fds_fd: bits */
 	bool unbuilt;
 	struct err *err;
 	int r; /* a failure of ours: data that cannot be read */

@@ -29,6 +29,8 @@
 void call_generic(struct lane *l, struct ready *a, struct outcome *out);
 /* Reads that may go without a copy. */
 void call_read(struct lane *l, struct ready *a, struct outcome *out);
+/* Moves the offset as the recorded read did. */
+void call_seek_over(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_cwd(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_root(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_umask(struct lane *l, struct ready *a, struct outcome *out);

@@ -6,12 +6,15 @@
  */
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/banned.h"
 #include "replay/calls.h"
 
 #define PAGE UINT64_C(4096)
+#define TOUCH_BYTES ((uint64_t)1 << 20) /* at once: a run can be stopped in between */
+#define TOUCH_MAX_BYTES ((uint64_t)1 << 30) /* of one map */
 #define MADVISE_POISON_FIRST 100 /* MADV_HWPOISON, MADV_SOFT_OFFLINE: they harm the machine */
 
 /* What of [regs[reg], + len) lies in the map; false when nothing does. */
@@ -27,6 +30,31 @@ static bool range_in_map(struct lane *l, struct ready *a, unsigned int reg, uint
 	*ret_addr = addr & ~(PAGE - 1);
 	*ret_len = len < map_len - (*ret_addr - base) ? len : map_len - (*ret_addr - base);
 	return true;
+}
+
+/*
+ * Each page of the map that the file reaches is read, as faults would read it.
+ * Through madvise(), which gives an error where another lane has cut the file
+ * meanwhile and an access would end the run.
+ */
+static void touch(struct lane *l, uint8_t *p, uint64_t len, int fd, uint64_t offset)
+{
+	uint64_t done, piece, end = 0;
+	struct stat st;
+
+	if (!fstat(fd, &st) && st.st_size > 0 && (uint64_t)st.st_size > offset)
+		end = ((uint64_t)st.st_size - offset + PAGE - 1) & ~(PAGE - 1);
+	if (end > len)
+		end = len;
+	if (end > TOUCH_MAX_BYTES)
+		end = TOUCH_MAX_BYTES;
+	for (done = 0; done < end && !run_is_stopped(l->run); done += piece) {
+		piece = end - done < TOUCH_BYTES ? end - done : TOUCH_BYTES;
+		/* Kernels before 5.14 know only the hint. */
+		if (madvise(p + done, piece, MADV_POPULATE_READ) < 0 &&
+		    madvise(p + done, piece, MADV_WILLNEED) < 0)
+			return;
+	}
 }
 
 static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct outcome *out)
@@ -54,6 +82,8 @@ static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct ou
 		out->err = 0;
 		return;
 	}
+	if (l->run->o->mmap == RUN_MMAP_TOUCH && (prot & PROT_READ))
+		touch(l, p, len, (int)a->regs[4], offset);
 	s = &l->run->slots[a->slots[0]];
 	atomic_store(&s->len_bytes, len);
 	atomic_store(&s->addr, (uint64_t)(uintptr_t)p);

@@ -20,9 +20,27 @@ static void keep_directory(struct lane *l, struct ready *a, const char *path, st
 		call_set_fd(l, a, 0, open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), out);
 }
 
+/* Through a descriptor: what it leads to becomes the cwd; -1 and errno. */
+static int enter_through_fds(struct lane *l, struct ready *a)
+{
+	int r, saved,
+		fd = openat(l->run->fds_fd, (char *)a->regs[0], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	r = fchdir(fd);
+	saved = errno;
+	(void)close(fd);
+	errno = saved;
+	return r;
+}
+
 void replay_chdir(struct lane *l, struct ready *a, struct outcome *out)
 {
-	call_generic(l, a, out);
+	if (a->flags & READY_OPEN_FIRST)
+		call_set(out, enter_through_fds(l, a));
+	else
+		call_generic(l, a, out);
 	keep_directory(l, a, ".", out);
 }
 
@@ -32,9 +50,28 @@ void replay_fchdir(struct lane *l, struct ready *a, struct outcome *out)
 	keep_directory(l, a, ".", out);
 }
 
+/* The cwd stays where it was. */
+static void chroot_through_fds(struct lane *l, struct ready *a, struct outcome *out)
+{
+	int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	call_set(out, cwd < 0 ? -1 : enter_through_fds(l, a));
+	if (!out->err)
+		call_set(out, chroot("."));
+	if (cwd >= 0) {
+		if (fchdir(cwd) < 0)
+			run_fail(l->run, -errno, "cannot go back to the cwd of lane %u",
+				 (unsigned int)l->number);
+		(void)close(cwd);
+	}
+}
+
 void replay_chroot(struct lane *l, struct ready *a, struct outcome *out)
 {
-	call_generic(l, a, out);
+	if (a->flags & READY_OPEN_FIRST)
+		chroot_through_fds(l, a, out);
+	else
+		call_generic(l, a, out);
 	keep_directory(l, a, "/", out);
 }
 

@@ -13,6 +13,7 @@
 #define REPLAY_INSIDE_H
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "plan/plan.h"
@@ -20,6 +21,9 @@
 #include "replay/run.h"
 #include "replay/sync.h"
 #include "replay/ticker.h"
+
+/* Names that a target may have at its top without being asked: ours, and the file system's. */
+#define RUN_STRANGERS 2
 
 /* What a slot of the plans' resource tables stands for in this run. */
 struct slot {
@@ -30,6 +34,8 @@ struct slot {
 	struct ring_files *_Atomic files; /* of an io_uring; belongs to the run */
 	/* Of a listing: what was recorded and what was found since its beginning, low and high halves. */
 	_Atomic uint64_t listed[4];
+	/* ... and of that, what is the target's own: names of strangers[], halves. */
+	_Atomic uint64_t strange[2 * RUN_STRANGERS];
 };
 
 /* Slots that an io_uring has registered as its files. */
@@ -64,6 +70,9 @@ enum ready_flag {
 	READY_UNBUILT = 32, /* the plan lacks what the call needs */
 	READY_SHARED_FD = 64,
 	READY_SEEN = 128, /* the plan's own action, not in the trace */
+	READY_OPEN_FIRST =
+		2048, /* likewise, of a call that changes the cwd: it is opened, then entered */
+	READY_SKIPPED = 1024, /* a read that is not wanted: only the offset is moved */
 	READY_SETUP = 512, /* made before the clock starts */
 	READY_FROM_FDS = 256, /* its pathname begins in the directory of our descriptors */
 };
@@ -248,6 +257,7 @@ struct run {
 	 * plans; -1: none. Only ever looked into for the number of a slot.
 	 */
 	int fds_fd;
+	struct stat root_stat; /* dev and ino of DIR */
 	int drop_fd; /* where the page cache is dropped; -1: nowhere, or nobody asked */
 	const uint8_t *filler; /* stands for bytes that were not kept */
 	uint64_t filler_bytes;

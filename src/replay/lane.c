@@ -275,7 +275,8 @@ static void fill_note(struct note *n, const struct ready *a, const struct outcom
 	n->row_id = a->row_id;
 	n->pid = a->pid;
 	n->tid = a->tid;
-	n->flags = (uint16_t)((a->fn ? NOTE_MADE : 0) | (a->flags & READY_SEEN ? NOTE_PLAN : 0) |
+	n->flags = (uint16_t)((a->fn && !(a->flags & READY_SKIPPED) ? NOTE_MADE : 0) |
+			      (a->flags & READY_SEEN ? NOTE_PLAN : 0) |
 			      (a->flags & READY_UNBUILT ? NOTE_UNBUILT : 0) |
 			      (a->flags & READY_SETUP ? NOTE_SETUP : 0));
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "base/buf.h"
 #include "replay/contain.h"
 #include "replay/inside.h"
 
@@ -105,6 +106,22 @@ static void set_signals(void)
 	(void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL);
 }
 
+static int check_cache_known(const struct run *run, struct plan *p, const char *path,
+			     struct err *err)
+{
+	struct buf text = { 0 };
+	bool known = trace_meta(plan_container(p), PLAN_META_CACHE, &text);
+
+	buf_release(&text);
+	if (run->o->reads != RUN_READS_CACHE_MISSES || known)
+		return 0;
+	return err_set(
+		err, -ENODATA,
+		"%s: nothing tells which reads missed the page cache: its trace has no event "
+		"cache_miss",
+		path);
+}
+
 static int open_plans(struct run *run, const char *const *paths, unsigned int nr, struct err *err)
 {
 	uint64_t nr_lanes = 0, nr_slots = 0;
@@ -120,6 +137,9 @@ static int open_plans(struct run *run, const char *const *paths, unsigned int nr
 			return r;
 		run->nr_plans++;
 		t = plan_totals(p->plan);
+		r = check_cache_known(run, p->plan, paths[i], err);
+		if (r < 0)
+			return r;
 		p->lane_base = (uint32_t)nr_lanes;
 		p->slot_base = (uint32_t)nr_slots;
 		p->nr_slots = t->nr_slots;
@@ -459,6 +479,8 @@ static int prepare(struct run *run, const char *const *plans, unsigned int nr_pl
 				       : contain_enter(dir, &run->null_fd, err);
 	if (r < 0)
 		return r;
+	if (stat("/", &run->root_stat) < 0)
+		return err_set(err, -errno, "cannot look at %s", dir);
 	make_slots(run);
 	r = make_lanes(run, err);
 	if (!r)

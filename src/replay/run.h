@@ -30,9 +30,9 @@ struct engine;
 enum run_speed { RUN_NATURAL, RUN_AFAP, RUN_TIMED };
 enum run_verify { RUN_VERIFY_DATA, RUN_VERIFY_OUTCOME, RUN_VERIFY_OFF };
 enum run_on_mismatch { RUN_MISMATCH_COUNT, RUN_MISMATCH_WARN, RUN_MISMATCH_STOP };
-enum run_mmap { RUN_MMAP_TOUCH, RUN_MMAP_POPULATE, RUN_MMAP_SKIP };
+enum run_mmap { RUN_MMAP_TOUCH, RUN_MMAP_MAP, RUN_MMAP_POPULATE, RUN_MMAP_SKIP };
 enum run_mac_fsync { RUN_MAC_FSYNC_DURABLE, RUN_MAC_FSYNC_DEVICE };
-enum run_reads { RUN_READS_ALL, RUN_READS_NONE };
+enum run_reads { RUN_READS_ALL, RUN_READS_NONE, RUN_READS_CACHE_MISSES };
 
 struct run_options {
 	const char *engine; /* a name of engines.def; NULL: sys */

@@ -78,8 +78,9 @@ MUST_CHECK int snapshot_create(struct snapshot *s, const char *dir,
 			       struct err *err);
 
 /*
- * Keeps others from making, repairing or running in DIR, which must hold a former
- * init, until the descriptor is closed. -EBUSY when somebody does.
+ * Keeps others from making, repairing or running in DIR until the descriptor is
+ * closed. -EBUSY when somebody does. A DIR without a former init is locked
+ * itself: that keeps out only others who come this way.
  */
 MUST_CHECK int snapshot_lock(const char *dir, int *ret_fd, struct err *err);
 

@@ -40,6 +40,15 @@ uint64_t snapshot_ctime_ns(const struct stat *st)
 	return clock_ns_from_timespec(&st->st_ctim, &ns) < 0 ? UINT64_MAX : ns;
 }
 
+static int lock_state(int fd, struct err *err)
+{
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	if (errno == EWOULDBLOCK)
+		return err_set(err, -EBUSY, "another init or replay is at work there");
+	return err_set(err, -errno, "cannot lock it");
+}
+
 int snapshot_state_open(int dir_fd, bool make, bool lock, int *ret_fd, struct err *err)
 {
 	AUTO_CLOSE int fd = -1;
@@ -49,10 +58,11 @@ int snapshot_state_open(int dir_fd, bool make, bool lock, int *ret_fd, struct er
 	fd = openat(dir_fd, SNAPSHOT_RESERVED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot open " SNAPSHOT_RESERVED);
-	if (lock && flock(fd, LOCK_EX | LOCK_NB)) {
-		if (errno == EWOULDBLOCK)
-			return err_set(err, -EBUSY, "another init or replay is at work there");
-		return err_set(err, -errno, "cannot lock " SNAPSHOT_RESERVED);
+	if (lock) {
+		int r = lock_state(fd, err);
+
+		if (r < 0)
+			return r;
 	}
 	*ret_fd = fd_take(&fd);
 	return 0;
@@ -60,12 +70,17 @@ int snapshot_state_open(int dir_fd, bool make, bool lock, int *ret_fd, struct er
 
 int snapshot_lock(const char *dir, int *ret_fd, struct err *err)
 {
-	AUTO_CLOSE int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
 	if (fd < 0)
 		return err_set(err, -errno, "cannot open %s", dir);
 	r = snapshot_state_open(fd, false, true, ret_fd, err);
+	if (r == -ENOENT) {
+		r = lock_state(fd, err);
+		if (!r)
+			*ret_fd = fd_take(&fd);
+	}
 	return r < 0 ? err_wrap(err, r, "%s", dir) : 0;
 }
 

@@ -58,6 +58,8 @@ replays()
 	mismatches=$(number mismatches)
 	why="${*:+$* }status $status, ${mismatches:-no} mismatches"
 	[ "$status" -eq 0 ] && [ "$mismatches" = 0 ] && [ "$(number actions)" -gt 0 ] || return 1
+	why="${*:+$* }$(number unbuilt) actions could not be made"
+	[ "$(number unbuilt)" = 0 ] || return 1
 	why="${*:+$* }another tree"
 	"$REPRISE" verify -q trace tree >out 2>err
 }
@@ -149,6 +151,13 @@ ts = [threading.Thread(target=f, args=(n,)) for n in range(4)]
 same threads "$SLOTS"
 needs_order 'threads without order'
 same python3 "python3 -I -c '$threads'" python3
+through='import os
+os.makedirs("d/e"); open("d/f", "w").write("hello")
+fd = os.open("d", os.O_RDONLY)
+d = f"/proc/self/fd/{fd}"
+os.rename(d + "/f", "g"); os.link("g", d + "/h"); os.symlink("x", d + "/s"); os.rename("g", d + "/g")
+os.chdir(d + "/e"); open("here", "w").write(os.readlink("../s")); os.listdir("/")'
+same descriptors-as-names "python3 -I -c '$through'" python3
 same rsync "$tree; rsync -a t/ u; echo more >>t/a/1; rsync -a t/ u; rm t/a/2; rsync -a --delete t/ u" rsync
 if [ "${1-}" = --long ]; then
 	same postmark 'printf "set number 50\nset transactions 200\nset seed 7\nrun\nquit\n" | postmark' postmark

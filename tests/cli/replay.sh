@@ -284,4 +284,89 @@ fi
 [ $? -eq 2 ] && says '1000 files open at once'
 ok $? 'too few descriptors are explained'
 
+# Names through descriptors in calls that have no dirfd.
+plan names 8 <<'END'
+0 mkdir(path="/d", mode=0755) = 0
+0 mkdir(path="/d/e", mode=0755) = 0
+0 open(path="/d", flags=O_RDONLY|O_DIRECTORY, mode=0) = 0
+0 open(path="/d/f", flags=O_RDWR|O_CREAT, mode=0644) = 1
+0 rename(oldpath="\x00\x00/f", newpath="/g") = 0
+0 link(oldpath="/g", newpath="\x00\x00/h") = 0
+0 symlink(target="h", linkpath="\x00\x00/s") = 0
+0 rename(oldpath="\x00\x00/s", newpath="\x00\x00/e/s") = 0
+0 chdir(path="\x00\x00/e") = 2
+0 mkdir(path="here", mode=0755) = 0
+0 chdir(path="\x00\x01") = -1 ENOTDIR
+0 chdir(path="\x00\x05") = -1 ENOENT
+0 chroot(path="\x00\x00") = 3
+0 mkdir(path="/inside", mode=0755) = 0
+0 mkdir(path="beside", mode=0755) = 0
+END
+fresh
+run 0 replay --json names.plan tree && json 'd["mismatches"] == 0 and d["unbuilt"] == 0 and d["made"] == 15' &&
+	[ -e tree/g ] && [ -e tree/d/h ] && [ -L tree/d/e/s ] && [ -d tree/d/e/here ] && [ -d tree/d/inside ] &&
+	[ -d tree/d/e/beside ]
+ok $? 'names through descriptors need no dirfd'
+
+# Reads that are left out move the offset all the same.
+plan offsets 4 <<'END'
+0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0
+0 write(fd=0, buf="12345678", count=8) = 8
+0 lseek(fd=0, offset=2, whence=SEEK_SET) = 2
+0 flags=256 read(fd=0, buf="345", count=3) = 3
+0 read(fd=0, buf="67", count=2) = 2
+0 write(fd=0, buf="X", count=1) = 1
+0 lseek(fd=0, offset=0, whence=SEEK_CUR) = 8
+END
+fresh
+run 0 replay --reads=none --json offsets.plan tree && json 'd["mismatches"] == 0 and d["calls"]["read"]["made"] == 0' &&
+	[ "$(cat tree/f)" = 1234567X ]
+ok $? 'reads that are not made move the offset'
+run 2 replay --reads=original-cache-misses offsets.plan tree && says 'nothing tells which reads missed the page cache'
+ok $? 'what missed the cache must be known'
+cat >misses.txt <<'END'
+# reprise exact 1
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/f", stat={type=file, mode=S_IFREG|0644, size=10000})
+7/1 #1 1000000+100000 open(path="/f", flags=O_RDONLY, mode=0) = 3
+7/1 #2 2200000+100000 cache_miss(dev=1, ino=5, offset=0, length=4096)
+7/1 #3 2000000+500000 read(fd=3, count=4096) = 4096
+7/1 #4 3000000+100000 read(fd=3, count=4096) = 4096
+7/1 #5 4000000+100000 lseek(fd=3, offset=0, whence=SEEK_CUR) = 8192
+END
+fresh
+"$REPRISE" import --format=exact -f -o misses.trace misses.txt >out 2>err
+run 0 replay --reads=original-cache-misses --json misses.trace tree &&
+	json 'd["mismatches"] == 0 and d["calls"]["read"]["count"] == 2 and d["calls"]["read"]["made"] == 1'
+ok $? 'and then those alone are made'
+
+# Maps of files, also beyond their end.
+plan maps 4 <<'END'
+0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0
+0 ftruncate(fd=0, length=9000) = 0
+0 mmap(addr=NULL, length=20000, prot=PROT_READ|PROT_WRITE, flags=MAP_SHARED, fd=0, offset=0) = 1
+0 mmap(addr=NULL, length=4096, prot=PROT_READ, flags=MAP_PRIVATE, fd=0, offset=40960) = 2
+0 mmap(addr=NULL, length=4096, prot=PROT_NONE, flags=MAP_PRIVATE, fd=0, offset=0) = 3
+0 ftruncate(fd=0, length=0) = 0
+END
+for how in touch map populate skip; do
+	fresh
+	run 0 replay --mmap=$how --json maps.plan tree && json 'd["end"] == "complete" and d["mismatches"] == 0'
+	ok $? "maps: $how"
+done
+
+# A directory is for one at a time.
+plan slow 2 <<'END'
+0 mkdir(path="/a", mode=0755) = 0
+0 think=2000000000,0 mkdir(path="/b", mode=0755) = 0
+END
+fresh
+"$REPRISE" replay -q slow.plan tree >slow.out 2>&1 &
+slow=$!
+while [ ! -d tree/a ]; do sleep 0.05; done
+run 2 replay -q b.plan tree && says 'another init or replay is at work there'
+ok $? 'a directory is for one at a time'
+wait $slow
+ok $? 'who came first is not disturbed'
+
 echo "1..$nr"
