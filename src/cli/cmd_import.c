@@ -69,9 +69,13 @@ static void print_counts(const struct cli *cli, const struct import_options *o,
 	struct json w = { 0 };
 
 	if (!o->json) {
-		fprintf(cli->out, "import: %llu lines, %llu events, %llu not understood -> %s\n",
+		fprintf(cli->out, "import: %llu lines, %llu events, %llu not understood",
 			(unsigned long long)c->nr_lines, (unsigned long long)c->nr_events,
-			(unsigned long long)c->nr_not_understood, output);
+			(unsigned long long)c->nr_not_understood);
+		if (c->nr_values_lost)
+			fprintf(cli->out, ", %llu values of events neither",
+				(unsigned long long)c->nr_values_lost);
+		fprintf(cli->out, " -> %s\n", output);
 		return;
 	}
 	json_init_file(&w, cli->out, JSON_COMPACT);
@@ -79,6 +83,7 @@ static void print_counts(const struct cli *cli, const struct import_options *o,
 	json_kv_u64(&w, "lines", c->nr_lines);
 	json_kv_u64(&w, "events", c->nr_events);
 	json_kv_u64(&w, "not_understood", c->nr_not_understood);
+	json_kv_u64(&w, "values_not_understood", c->nr_values_lost);
 	json_kv_bytes(&w, "output", output, strlen(output));
 	json_object_end(&w);
 	json_release(&w);

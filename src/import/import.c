@@ -11,7 +11,10 @@
 #include "base/banned.h"
 #include "base/mem.h"
 
+/* How much is read at a time from one input, and at most ahead from all that are read at once. */
 #define READ_BYTES ((size_t)256 << 10)
+#define READ_MIN_BYTES ((size_t)8 << 10)
+#define READ_ALL_BYTES ((size_t)64 << 20)
 
 #define IMPORTER(name) extern const struct importer importer_##name;
 #include "import/importers.def"
@@ -65,7 +68,9 @@ int import_input_open(struct import_input *in, struct err *err)
 	r = import_source_open(in->name, in->progress, &in->source, err);
 	if (r < 0)
 		return err_wrap(err, r, "%s", in->name);
-	(void)buf_reserve(&in->ahead, READ_BYTES); /* so that there are bytes to point to */
+	if (!in->read_bytes)
+		in->read_bytes = READ_BYTES;
+	(void)buf_reserve(&in->ahead, in->read_bytes); /* so that there are bytes to point to */
 	return 0;
 }
 
@@ -89,7 +94,8 @@ static int read_more(struct import_input *in, struct err *err)
 		in->ahead.len -= in->pos;
 		in->pos = 0;
 	}
-	n = in->source->read(in->source, buf_reserve(&in->ahead, READ_BYTES), READ_BYTES, err);
+	n = in->source->read(in->source, buf_reserve(&in->ahead, in->read_bytes), in->read_bytes,
+			     err);
 	if (n < 0)
 		return err_wrap(err, (int)n, "%s", in->name);
 	in->ended = n == 0;
@@ -109,6 +115,23 @@ int import_input_peek(struct import_input *in, size_t want, const uint8_t **ret,
 	*ret = in->ahead.data + in->pos;
 	*ret_len = in->ahead.len - in->pos;
 	return 0;
+}
+
+int import_input_ahead(struct import_input *in, size_t want, const char **text, const char **ret,
+		       size_t *ret_len, struct err *err)
+{
+	size_t back = (size_t)(in->ahead.data + in->pos - (const uint8_t *)*text);
+	int r = 0;
+
+	while (in->ahead.len - in->pos < want && !in->ended && !r) {
+		in->pos -= back;
+		r = read_more(in, err);
+		in->pos += back;
+	}
+	*text = (const char *)in->ahead.data + in->pos - back;
+	*ret = (const char *)in->ahead.data + in->pos;
+	*ret_len = in->ahead.len - in->pos;
+	return r;
 }
 
 void import_input_skip(struct import_input *in, size_t len)
@@ -154,17 +177,28 @@ int import_input_line(struct import_input *in, const char **ret, size_t *ret_len
 
 /* Running. */
 
-int import_reject_line(struct import *im, const struct import_input *in, struct err *why)
+static int reject(struct import *im, const struct import_input *in, struct err *why)
 {
 	struct import_complaint c = { .input = in->name, .line_no = in->line_no, .why = why->text };
 
-	im->counts.nr_not_understood++;
 	if (im->strict)
 		return err_wrap(why, -EBADMSG, "%s:%llu", in->name,
 				(unsigned long long)in->line_no);
 	if (im->complain)
 		im->complain(im->complain_ctx, &c);
 	return 0;
+}
+
+int import_reject_line(struct import *im, const struct import_input *in, struct err *why)
+{
+	im->counts.nr_not_understood++;
+	return reject(im, in, why);
+}
+
+int import_reject_value(struct import *im, const struct import_input *in, struct err *why)
+{
+	im->counts.nr_values_lost++;
+	return reject(im, in, why);
 }
 
 static int choose_importer(const struct import_request *rq, struct import *im,
@@ -249,6 +283,15 @@ static int run_importer(const struct importer *importer, const struct import_req
 	return write_trace(importer, rq->output, rq->replace, im, err);
 }
 
+static size_t share_of_reading(size_t nr_inputs)
+{
+	size_t share = READ_ALL_BYTES / nr_inputs;
+
+	if (share < READ_MIN_BYTES)
+		return READ_MIN_BYTES;
+	return share < READ_BYTES ? share : READ_BYTES;
+}
+
 /* How much there is to read, where that can be known. */
 static void set_total(const struct import_request *rq)
 {
@@ -282,6 +325,7 @@ int import_files(const struct import_request *rq, struct import_counts *ret, str
 	for (i = 0; i < rq->nr_paths; i++) {
 		im.inputs[i].name = rq->paths[i];
 		im.inputs[i].progress = rq->progress;
+		im.inputs[i].read_bytes = share_of_reading(rq->nr_paths);
 	}
 	im.init = rq->init ? &init : NULL;
 	set_total(rq);

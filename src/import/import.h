@@ -36,6 +36,7 @@ struct import_input {
 	struct buf ahead; /* read but not yet handed out, from `pos` on */
 	size_t pos;
 	bool ended; /* the source has no more */
+	size_t read_bytes; /* how much is read at a time */
 	uint64_t line_no; /* of the line handed out last, from 1 */
 	struct progress *progress; /* counts bytes as they are in the file; may be NULL */
 };
@@ -51,6 +52,13 @@ MUST_CHECK int import_input_peek(struct import_input *in, size_t want, const uin
  */
 MUST_CHECK int import_input_line(struct import_input *in, const char **ret, size_t *ret_len,
 				 struct err *err);
+/*
+ * The beginning of the line after the current one: at least `want` bytes, unless
+ * the input has fewer. The current line stays valid, but may move: *text is then
+ * another.
+ */
+MUST_CHECK int import_input_ahead(struct import_input *in, size_t want, const char **text,
+				  const char **ret, size_t *ret_len, struct err *err);
 /* Takes bytes that a peek has shown. */
 void import_input_skip(struct import_input *in, size_t len);
 
@@ -58,6 +66,7 @@ struct import_counts {
 	uint64_t nr_lines; /* or records, of a format that has no lines */
 	uint64_t nr_events;
 	uint64_t nr_not_understood;
+	uint64_t nr_values_lost; /* values of events that were not understood, and left out */
 };
 
 /* A part of the input that was not understood. */
@@ -103,6 +112,13 @@ struct import {
  */
 MUST_CHECK int import_reject_line(struct import *im, const struct import_input *in,
 				  struct err *why);
+
+/*
+ * A value in the current line was not understood; its event is made without it.
+ * 0: it is counted, go on. When that shall be an error: as import_reject_line().
+ */
+MUST_CHECK int import_reject_value(struct import *im, const struct import_input *in,
+				   struct err *why);
 
 struct importer {
 	const char *name;

@@ -31,7 +31,7 @@ ok $? 'a line that is not understood is told, counted, and passed over'
 run 2 import --strict -o d.trace c.txt && [ ! -e d.trace ] && [ ! -s out ]
 ok $? 'with --strict it ends the import, and there is no trace'
 run 2 import -f --json c.txt &&
-	[ "$(cat out)" = '{"lines":2,"events":1,"not_understood":1,"output":"c.txt.trace"}' ]
+	[ "$(cat out)" = '{"lines":2,"events":1,"not_understood":1,"values_not_understood":0,"output":"c.txt.trace"}' ]
 ok $? 'counts as JSON'
 echo 'hello' >e.txt
 run 2 import e.txt && grep -q 'no known format' err

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# reprise import --format=strace: what the samples (tests/import) do not have.
+. "$TOP/tests/cli/tap.sh"
+
+cat >s.txt <<'END'
+100 1700000000.000001 execve("/bin/x", ["x"], 0x7ffe /* 3 vars */) = 0 <0.000100>
+100 1700000000.000200 read(3, "abc"..., 100) = 50 <0.000010>
+100 1700000000.000300 write(1, "h\1\0212\x41\"\\", 7) = 7 <0.000010>
+END
+run 0 import s.txt && prints 'import: 3 lines, 5 events, 0 not understood -> s.txt.trace'
+ok $? 'the format is recognized'
+run 0 show --exact s.txt.trace && grep -q 'buf="abc"/50, count=100' out && grep -q 'buf="h\\x01\\x112A\\"\\\\", count=7' out &&
+	grep -q 'meta(key="start_realtime_ns", value="1700000000000001000")' out && grep -q 'loss(kind=DATA_TRUNCATED,.*count=1, bytes=47' out
+ok $? 'cut data has its length, and a ledger entry'
+
+cat >bad.txt <<'END'
+100 read(3, "a", 1) = 1
+some words of the program
+100 frobnicate(3) = 0
+100 open("x", O_FROB|O_RDWR) = 3
+100 open("y", O_RDWR) = three
+<... read resumed>"", 1) = 0
+100 syscall_0x1ab(0x1, 0x2) = -1 ENOSYS (Function not implemented)
+END
+run 2 import bad.txt && grep -q "bad.txt:2: not a line of strace: 'some words" err && grep -q "bad.txt:3: unknown call 'frobnicate'" err &&
+	grep -q "bad.txt:4: open: not understood: 'O_FROB|O_RDWR'" err && grep -q 'bad.txt:5: the result is no number' err &&
+	grep -q 'bad.txt:6: the first part' err && grep -q '7 lines, 4 events, 4 not understood, 1 values' out
+ok $? 'what is not understood is counted and shown'
+run 0 show -c unknown_call --json bad.txt.trace && jsonl 'd[0]["args"]["nr"] == 427 and d[0]["args"]["a1"] == 2 and d[0]["errno"] == "ENOSYS"'
+ok $? 'a call without a name keeps its number'
+run 2 import --strict -f bad.txt && says 'bad.txt:2: not a line'
+ok $? '--strict'
+
+printf '\033[1m100 \033[33mread\033[0m(3, "a", 1) = 1\n100 close(3) = 0\n' >colour.txt
+run 0 import --format=strace colour.txt && grep -q '2 lines, 3 events, 0 not' out
+ok $? 'colours'
+printf '100 openat(dfd=AT_FDCWD, filename="x", flags=O_RDONLY) = 3\n' >names.txt
+run 0 import names.txt && run 0 show --exact names.txt.trace && grep -q 'openat(dirfd=AT_FDCWD, path="x", flags=O_RDONLY) = 3' out
+ok $? 'names of arguments (-N)'
+printf '100 23:59:59.900000 close(3) = 0\n100 00:00:00.100000 close(4) = 0\n' >night.txt
+run 0 import night.txt && run 0 show --json night.txt.trace && jsonl 'd[-1]["enter_ns"] == 200000000'
+ok $? 'midnight'
+cat >clones.txt <<'END'
+20 1700000000.0 close(9) = 0 <0.1>
+10 1700000000.0 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>
+20 1700000000.1 clone(child_stack=0x1, flags=CLONE_VM|CLONE_THREAD|CLONE_SIGHAND <unfinished ...>
+30 1700000000.2 close(1) = 0 <0.1>
+31 1700000000.3 close(2) = 0 <0.1>
+20 1700000000.5 <... clone resumed>) = 31 <0.4>
+10 1700000000.6 <... clone resumed>) = 30 <0.6>
+END
+run 0 import clones.txt && run 0 show --exact clones.txt.trace && grep -q '^30/30 .* close(fd=1) = 0 {ppid=10' out && grep -q '^20/31 .* close(fd=2) = 0' out
+ok $? 'whose child it is comes out when the clone ends'
+
+mkdir -p t/d && echo hello >t/d/f && ln -s d/f t/l && : >'t/#'
+sh "$TOP/tools/list-tree" t >list 2>err
+[ $? -eq 1 ] && grep -q 'left out: .*/t/#' err && grep -qx "file#$(pwd -P)/t/d/f#6" list && grep -qx "symlink#$(pwd -P)/t/l#d/f" list
+ok $? 'list-tree lists a tree, and says what it cannot list'
+run 0 import -f --init=list s.txt && run 0 show --tree=initial s.txt.trace && grep -q 'path="/.*/t/d/f", stat={type=file, size=6' out
+ok $? 'a listing gives the initial tree'
+
+echo "1..$nr"
