@@ -106,7 +106,9 @@ static void find_first_name(struct walk *w)
 	}
 	w->first = w->now;
 	n = tree_find(w->t, &w->now);
-	w->made = n && n->flags & NOTED_MISSING;
+	/* It was not there, or it has taken the place of what was: see note_child(). */
+	w->made = n && (n->flags & NOTED_MISSING ||
+			(n->flags & NOTED_INITIAL && w->cur.st.stx_mask & STATX_BTIME));
 }
 
 /*
