@@ -92,6 +92,26 @@ static int may_change(const struct call *c, const struct inode *i)
 }
 
 /* Only what is the same everywhere; else any outcome is right. */
+/* An error, or what the call is about; NULL and unsure when the model cannot tell of this attribute. */
+static int find_attribute(struct call *c, uint32_t touch, struct path_text *ret_name,
+			  struct inode **ret)
+{
+	struct inode *i;
+	int err = name_of(c, ret_name);
+
+	if (!err)
+		err = find_with(c, touch);
+	if (err)
+		return err;
+	i = c->at.inode;
+	if (!i || !is_user(ret_name) || !are_known(c, i)) {
+		c->unsure = true;
+		i = NULL;
+	}
+	*ret = i;
+	return 0;
+}
+
 static struct outcome ask_setxattr(struct call *c)
 {
 	uint32_t flags = flags_of(c);
@@ -104,16 +124,12 @@ static struct outcome ask_setxattr(struct call *c)
 	err = name_of(c, &name);
 	if (!err && size_of(c) > XATTR_SIZE_MAX_BYTES)
 		err = E2BIG;
+	if (!err)
+		err = find_attribute(c, TOUCH_META_WRITE, &name, &i);
 	if (err)
 		return fails(err);
-	err = find_with(c, TOUCH_META_WRITE);
-	if (err)
-		return fails(err);
-	i = c->at.inode;
-	if (!i || !is_user(&name) || !are_known(c, i)) {
-		c->unsure = true;
+	if (!i)
 		return succeeds(0);
-	}
 	err = may_change(c, i);
 	if (!err && (flags & XATTR_CREATE) && get(i, &name))
 		err = EEXIST;
@@ -135,18 +151,13 @@ static struct outcome ask_getxattr(struct call *c)
 {
 	struct path_text name;
 	uint64_t len, room = size_of(c);
-	const struct inode *i;
-	int err = name_of(c, &name);
+	struct inode *i;
+	int err = find_attribute(c, TOUCH_META_READ, &name, &i);
 
-	if (!err)
-		err = find_with(c, TOUCH_META_READ);
 	if (err)
 		return fails(err);
-	i = c->at.inode;
-	if (!i || !is_user(&name) || !are_known(c, i)) {
-		c->unsure = true;
+	if (!i)
 		return succeeds_any(c);
-	}
 	if (i->type != S_IFREG && i->type != S_IFDIR)
 		return fails(ENODATA);
 	err = may_access(c, i, R_OK);
@@ -177,17 +188,12 @@ static struct outcome ask_removexattr(struct call *c)
 {
 	struct path_text name;
 	struct inode *i;
-	int err = name_of(c, &name);
+	int err = find_attribute(c, TOUCH_META_WRITE, &name, &i);
 
-	if (!err)
-		err = find_with(c, TOUCH_META_WRITE);
 	if (err)
 		return fails(err);
-	i = c->at.inode;
-	if (!i || !is_user(&name) || !are_known(c, i)) {
-		c->unsure = true;
+	if (!i)
 		return succeeds(0);
-	}
 	err = may_change(c, i);
 	if (!err && !get(i, &name))
 		err = ENODATA;

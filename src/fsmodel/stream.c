@@ -556,9 +556,10 @@ static struct value *passed_list(const struct value *msg, uint32_t n, bool *ret_
 	return field_of(cmsg, STRUCT_cmsghdr, "fds");
 }
 
-static void pass_descriptors(struct call *c, const struct value *msg)
+/* Each descriptor in the messages of a call. */
+static void each_passed(struct call *c, const struct value *msg,
+			void (*each)(struct call *c, struct value *item))
 {
-	struct stream *s = c->fd->open->out;
 	bool more = true;
 	uint32_t n, k;
 
@@ -566,54 +567,54 @@ static void pass_descriptors(struct call *c, const struct value *msg)
 		const struct value *list = passed_list(msg, n, &more);
 		struct value *item;
 
-		for (k = 0; (item = value_item(list, k)); k++) {
-			struct descriptor *d =
-				fd_table_get(c->thread->files, value_int_or(item, -1));
-
-			if (!d)
-				continue;
-			touch_use(c, &d->open->res, TOUCH_USE);
-			if (!s || s->passed.len >= PASSED_MAX)
-				continue;
-			d->open->refs++;
-			VEC_PUSH(&s->passed, d->open);
-			list_passing(c->m, s);
-		}
+		for (k = 0; (item = value_item(list, k)); k++)
+			each(c, item);
 	}
 }
 
-static void receive_descriptors(struct call *c, const struct value *msg, bool cloexec)
+static void pass_descriptor(struct call *c, struct value *item)
+{
+	struct descriptor *d = fd_table_get(c->thread->files, value_int_or(item, -1));
+	struct stream *s = c->fd->open->out;
+
+	if (!d)
+		return;
+	touch_use(c, &d->open->res, TOUCH_USE);
+	if (!s || s->passed.len >= PASSED_MAX)
+		return;
+	d->open->refs++;
+	VEC_PUSH(&s->passed, d->open);
+	list_passing(c->m, s);
+}
+
+/* c->n1: with close-on-exec. */
+static void receive_descriptor(struct call *c, struct value *item)
 {
 	struct stream *s = c->fd->open->in;
-	bool more = true;
-	uint32_t n, k;
+	struct open_file *o = NULL;
+	int64_t wish = value_int_or(item, -1);
 
-	for (n = 0; more; n++) {
-		const struct value *list = passed_list(msg, n, &more);
-		struct value *item;
-
-		for (k = 0; (item = value_item(list, k)); k++) {
-			struct open_file *o = NULL;
-			int64_t wish = value_int_or(item, -1);
-
-			if (s && s->passed.len) {
-				o = s->passed.items[0];
-				memmove(s->passed.items, s->passed.items + 1,
-					--s->passed.len * sizeof(o));
-			}
-			if (wish < 0 && !c->m->options.execute) {
-				if (o)
-					open_file_unref(c, c->m, o);
-				continue;
-			}
-			if (!o) {
-				o = open_file_unknown(c->m);
-				o->refs = 1;
-			}
-			*item = value_int(fd_make(c, o, wish, 0, cloexec));
-			o->refs--; /* that of the message */
-		}
+	if (s && s->passed.len) {
+		o = s->passed.items[0];
+		memmove(s->passed.items, s->passed.items + 1, --s->passed.len * sizeof(o));
 	}
+	if (wish < 0 && !c->m->options.execute) {
+		if (o)
+			open_file_unref(c, c->m, o);
+		return;
+	}
+	if (!o) {
+		o = open_file_unknown(c->m);
+		o->refs = 1;
+	}
+	*item = value_int(fd_make(c, o, wish, 0, c->n1));
+	o->refs--; /* that of the message */
+}
+
+static void receive_descriptors(struct call *c, const struct value *msg, int64_t flags)
+{
+	c->n1 = !!(flags & MSG_CMSG_CLOEXEC);
+	each_passed(c, msg, receive_descriptor);
 }
 
 static void apply_msg(struct call *c)
@@ -622,10 +623,9 @@ static void apply_msg(struct call *c)
 		return;
 	apply_data(c);
 	if (c->t1.write)
-		pass_descriptors(c, message_of(c));
+		each_passed(c, message_of(c), pass_descriptor);
 	else if (!c->t1.peek)
-		receive_descriptors(c, message_of(c),
-				    value_int_or(arg_at(c, 2), 0) & MSG_CMSG_CLOEXEC);
+		receive_descriptors(c, message_of(c), value_int_or(arg_at(c, 2), 0));
 }
 
 const struct call_row model_sendmsg = { ask_msg, apply_msg, NULL };
@@ -654,10 +654,9 @@ static void apply_mmsg(struct call *c)
 		if (!c->fd->open->unknown)
 			transfer_apply(c, &t, (uint64_t)len);
 		if (write)
-			pass_descriptors(c, msg);
+			each_passed(c, msg, pass_descriptor);
 		else
-			receive_descriptors(c, msg,
-					    value_int_or(arg_at(c, 3), 0) & MSG_CMSG_CLOEXEC);
+			receive_descriptors(c, msg, value_int_or(arg_at(c, 3), 0));
 	}
 }
 

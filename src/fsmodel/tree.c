@@ -8,19 +8,7 @@
 #include "base/hash.h"
 #include "fsmodel/names.h"
 #include "fsmodel/tables.h"
-
-/* Fields of tree_stat, in the order of structs.def. */
-enum {
-	STAT_TYPE,
-	STAT_MODE,
-	STAT_UID,
-	STAT_GID,
-	STAT_SIZE,
-	STAT_DEV,
-	STAT_INO,
-	STAT_NLINK,
-	STAT_RDEV,
-};
+#include "model/tree_stat.h"
 
 enum tree_flag { /* of the set tree_flags */
 		 TREE_LISTED = 1,
@@ -306,16 +294,6 @@ static uint64_t item_int(const struct item *item, const char *name)
 	return v && v->type == VALUE_INT ? v->u : 0;
 }
 
-static bool stat_int(const struct value *stat, unsigned int n, uint64_t *ret)
-{
-	const struct value *v = stat ? value_field(stat, n) : NULL;
-
-	if (!v || v->type != VALUE_INT)
-		return false;
-	*ret = v->u;
-	return true;
-}
-
 static struct inode *given_new(struct fsmodel *m, const struct inode *dir, uint32_t type)
 {
 	struct inode *i = inode_guess(m, type);
@@ -381,21 +359,22 @@ static void fill_in(struct fsmodel *m, struct inode *i, const struct value *stat
 {
 	uint64_t mode, uid = 0, gid = 0, size, dev, ino, nlink, rdev;
 
-	if (stat_int(stat, STAT_MODE, &mode) && !i->mode_known) {
+	if (tree_stat_get(stat, STAT_MODE, &mode) && !i->mode_known) {
 		i->mode = mode & 07777;
-		i->mode_known = stat_int(stat, STAT_UID, &uid) && stat_int(stat, STAT_GID, &gid);
+		i->mode_known =
+			tree_stat_get(stat, STAT_UID, &uid) && tree_stat_get(stat, STAT_GID, &gid);
 		i->uid = (uint32_t)uid;
 		i->gid = (uint32_t)gid;
 	}
-	if (stat_int(stat, STAT_SIZE, &size) && !i->size_known && !i->special) {
+	if (tree_stat_get(stat, STAT_SIZE, &size) && !i->size_known && !i->special) {
 		i->size = size;
 		i->size_known = true;
 	}
-	if (stat_int(stat, STAT_DEV, &dev) && stat_int(stat, STAT_INO, &ino) && !i->ino)
+	if (tree_stat_get(stat, STAT_DEV, &dev) && tree_stat_get(stat, STAT_INO, &ino) && !i->ino)
 		inode_set_id(m, i, dev, ino);
-	if (stat_int(stat, STAT_NLINK, &nlink))
+	if (tree_stat_get(stat, STAT_NLINK, &nlink))
 		i->nlink = (uint32_t)nlink;
-	if (stat_int(stat, STAT_RDEV, &rdev))
+	if (tree_stat_get(stat, STAT_RDEV, &rdev))
 		i->rdev = rdev;
 }
 
@@ -406,7 +385,8 @@ static struct inode *given_inode(struct fsmodel *m, const struct inode *dir, uin
 	struct inode *i = NULL;
 	uint64_t dev, ino;
 
-	if (type != S_IFDIR && stat_int(stat, STAT_DEV, &dev) && stat_int(stat, STAT_INO, &ino))
+	if (type != S_IFDIR && tree_stat_get(stat, STAT_DEV, &dev) &&
+	    tree_stat_get(stat, STAT_INO, &ino))
 		i = inode_by_id(m, dev, ino);
 	return i && i->type == type && !i->special ? i : given_new(m, dir, type);
 }
@@ -430,9 +410,9 @@ static void add_entry(struct fsmodel *m, const struct item *item)
 	i = e ? e->target : m->names->root;
 	if (!i && e->missing)
 		return;
-	(void)stat_int(stat, STAT_TYPE, &number);
+	(void)tree_stat_get(stat, STAT_TYPE, &number);
 	type = number < ARRAY_LEN(type_bits) ? type_bits[number] : 0;
-	if (!type && stat_int(stat, STAT_MODE, &mode))
+	if (!type && tree_stat_get(stat, STAT_MODE, &mode))
 		type = mode & S_IFMT;
 	if (!i && (flags & TREE_LISTED))
 		type = S_IFDIR;

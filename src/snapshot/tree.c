@@ -19,6 +19,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/varint.h"
+#include "model/tree_stat.h"
 
 /* As the kernel has it. */
 #define XATTR_VALUE_MAX_BYTES 65536
@@ -34,20 +35,6 @@ enum {
 	ENTRY_CONTENT,
 	ENTRY_HASH,
 	ENTRY_FLAGS,
-};
-
-enum {
-	STAT_TYPE,
-	STAT_MODE,
-	STAT_UID,
-	STAT_GID,
-	STAT_SIZE,
-	STAT_DEV,
-	STAT_INO,
-	STAT_NLINK,
-	STAT_RDEV,
-	STAT_MTIME,
-	STAT_ATIME,
 };
 
 const char *const snapshot_type_names[SNAPSHOT_TYPE_MAX] = {
@@ -223,16 +210,6 @@ static int load_path(struct loader *l, const struct value *v, struct snapshot_en
 	return 0;
 }
 
-static bool get_number(const struct value *stat, unsigned int field, uint64_t *ret)
-{
-	const struct value *v = value_field(stat, field);
-
-	if (!v || v->type != VALUE_INT)
-		return false;
-	*ret = v->u;
-	return true;
-}
-
 static uint8_t type_of_mode(uint64_t mode)
 {
 	switch (mode & S_IFMT) {
@@ -258,40 +235,40 @@ static void take_stat(const struct value *stat, struct snapshot_entry *e)
 {
 	uint64_t n;
 
-	if (get_number(stat, STAT_TYPE, &n) && n < SNAPSHOT_TYPE_MAX)
+	if (tree_stat_get(stat, STAT_TYPE, &n) && n < SNAPSHOT_TYPE_MAX)
 		e->type = (uint8_t)n;
-	if (get_number(stat, STAT_MODE, &n)) {
+	if (tree_stat_get(stat, STAT_MODE, &n)) {
 		e->mode = (uint32_t)n & 07777;
 		e->known |= SNAPSHOT_HAS_MODE;
 		if (e->type == SNAPSHOT_UNKNOWN)
 			e->type = type_of_mode(n);
 	}
-	if (get_number(stat, STAT_UID, &n)) {
+	if (tree_stat_get(stat, STAT_UID, &n)) {
 		e->uid = (uint32_t)n;
 		e->known |= SNAPSHOT_HAS_UID;
 	}
-	if (get_number(stat, STAT_GID, &n)) {
+	if (tree_stat_get(stat, STAT_GID, &n)) {
 		e->gid = (uint32_t)n;
 		e->known |= SNAPSHOT_HAS_GID;
 	}
-	if (get_number(stat, STAT_SIZE, &n)) {
+	if (tree_stat_get(stat, STAT_SIZE, &n)) {
 		/* More than a file can have is a lie, and as much as one can have as good. */
 		e->size_bytes = n > INT64_MAX ? INT64_MAX : n;
 		e->known |= SNAPSHOT_HAS_SIZE;
 	}
-	if (get_number(stat, STAT_INO, &e->ino) && get_number(stat, STAT_DEV, &e->dev))
+	if (tree_stat_get(stat, STAT_INO, &e->ino) && tree_stat_get(stat, STAT_DEV, &e->dev))
 		e->known |= SNAPSHOT_HAS_ID;
-	if (get_number(stat, STAT_NLINK, &n)) {
+	if (tree_stat_get(stat, STAT_NLINK, &n)) {
 		e->nlink = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 		e->known |= SNAPSHOT_HAS_NLINK;
 	}
-	if (get_number(stat, STAT_RDEV, &e->rdev))
+	if (tree_stat_get(stat, STAT_RDEV, &e->rdev))
 		e->known |= SNAPSHOT_HAS_RDEV;
-	if (get_number(stat, STAT_MTIME, &n)) {
+	if (tree_stat_get(stat, STAT_MTIME, &n)) {
 		e->mtime_ns = (int64_t)n;
 		e->known |= SNAPSHOT_HAS_MTIME;
 	}
-	if (get_number(stat, STAT_ATIME, &n)) {
+	if (tree_stat_get(stat, STAT_ATIME, &n)) {
 		e->atime_ns = (int64_t)n;
 		e->known |= SNAPSHOT_HAS_ATIME;
 	}
