@@ -77,4 +77,7 @@ model git 'git init -q -b main r; cd r; for i in 1 2 3; do echo $i >f$i; git add
 model gcc 'echo "#include <stdio.h>
 int main(void) { puts(\"built\"); return 0; }" >m.c; gcc -pipe -c m.c; gcc -o m m.o; ./m' gcc
 model rsync "$tree; rsync -a t/ u; echo more >>t/a/1; rsync -a t/ u; rm t/a/2; rsync -a --delete t/ u" rsync
+model postmark 'printf "set number 50\nset transactions 200\nset seed 7\nrun\nquit\n" | postmark' postmark
+model db_bench 'b="db_bench --db=$PWD/db --num=2000 --threads=4"
+      $b --benchmarks=fillseq,readrandom,overwrite,compact >/dev/null 2>&1; rm -r db' db_bench
 echo "1..$nr"
