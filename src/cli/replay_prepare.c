@@ -126,10 +126,12 @@ static bool has_tree(const struct trace *t)
 	return false;
 }
 
-/* The trace is named in DIR, not a temporary plan of it; but a tree that was only inferred is in the plan. */
+/* The trace is named in DIR, not a temporary plan of it; but what was inferred is in the plan. */
 static struct trace *tree_source(struct plan *p)
 {
-	return has_tree(plan_data_source(p)) ? plan_data_source(p) : plan_container(p);
+	struct trace *t = plan_data_source(p);
+
+	return has_tree(t) && !trace_tree_is_partial(t) ? t : plan_container(p);
 }
 
 static int make_tree(const struct cli *cli, const struct prepare_options *o,

@@ -43,6 +43,7 @@ static bool is_storage(const struct fsmodel *m, const struct res *fd)
 	fsmodel_fd_info(m, fd, &info);
 	switch (info.object) {
 	case FD_OBJECT_FILE:
+		return !info.lost;
 	case FD_OBJECT_URING:
 		return true;
 	case FD_OBJECT_SPECIAL:

@@ -357,6 +357,9 @@ static int open_model(struct compiler *c, struct err *err)
 
 	if (r < 0)
 		return r;
+	/* A listing need not have all that was there: the rest is inferred. */
+	if (trace_tree_is_partial(c->trace))
+		c->tree_known = false;
 	o.tree_known = c->tree_known;
 	uid = trace_meta(c->trace, "uid", &text);
 	o.uid = uid ? (uint32_t)strtoul(uid, NULL, 10) : 0;

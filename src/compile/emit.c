@@ -342,8 +342,13 @@ static int ready_descriptor(struct compiler *c, struct res *res, struct err *err
 		return 0;
 	fsmodel_fd_info(c->model, res, &info);
 	buf_clear(&c->path);
-	if (!is_openable(&info) || !fsmodel_path(c->model, res, &c->path))
+	if (!is_openable(&info))
 		return 0;
+	if (!fsmodel_path(c->model, res, &c->path)) {
+		if (!fsmodel_infer_name(c->model, res))
+			return 0;
+		fsmodel_fd_info(c->model, res, &info);
+	}
 	a = (struct action){ .row = row_by_id(EV_plan_open) };
 	a.args[0] = path_value(c, res);
 	a.args[1] = value_uint(info.flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC));

@@ -335,6 +335,8 @@ static struct outcome ask_getdents(struct call *c)
 		return succeeds(0);
 	if (!i || (i->type && i->type != S_IFDIR))
 		return fails(ENOTDIR);
+	if (!i->type && c->want_ok && !c->quiet)
+		inode_set_type(c->m, i, S_IFDIR); /* what can be listed is one */
 	if (i->gone)
 		return fails(ENOENT);
 	touch_use(c, &i->res, TOUCH_LIST);

@@ -360,7 +360,15 @@ static struct descriptor *infer(struct call *c, int64_t number)
 		c->unsure = true;
 		return NULL;
 	}
-	return fd_put(c, number, open_file_unknown(c->m), false);
+	return fd_put_found(c, number);
+}
+
+struct descriptor *fd_put_found(struct call *c, int64_t number)
+{
+	struct descriptor *d = fd_put(c, number, open_file_unknown(c->m), false);
+
+	d->found = true;
+	return d;
 }
 
 struct descriptor *fd_get(struct call *c, int64_t number)

@@ -163,6 +163,7 @@ struct fd_info {
 	enum fd_object object;
 	uint32_t flags, mode; /* of the open; type and permissions of the file */
 	uint64_t offset, rdev;
+	bool lost; /* open before the trace began, and nobody can tell on what */
 };
 
 void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_info *ret);
@@ -170,6 +171,12 @@ void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_in
 bool fsmodel_is_special(const struct res *file);
 /* The absolute path that leads to what a RES_FD, RES_HANDLE, RES_FILE or RES_NAME is, now. False: none does. */
 bool fsmodel_path(const struct fsmodel *m, const struct res *res, struct buf *out);
+/*
+ * A file that is open and that no event named gets a name in the initial tree, so
+ * that something can stand for it. False: what the RES_FD is open on is no such
+ * file, or hardly one.
+ */
+bool fsmodel_infer_name(struct fsmodel *m, const struct res *fd);
 
 /* Counts by kind since the beginning. */
 struct fsmodel_totals {

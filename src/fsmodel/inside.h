@@ -231,6 +231,7 @@ struct descriptor {
 	uint32_t refs; /* table slots */
 	uint64_t step; /* in which it was made */
 	int32_t number; /* in the table in which it was made */
+	bool found; /* no event made it: it was open before the trace began */
 };
 
 struct handle {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/banned.h"
+#include "fsmodel/names.h"
 #include "fsmodel/tables.h"
 #include "model/vocab.h"
 
@@ -312,7 +313,7 @@ static bool mend_descriptors(struct call *c, const struct row_info *info)
 		    !value_get_int(arg_at(c, n), &number) || number < 0 || number > INT32_MAX ||
 		    fd_table_get(c->thread->files, number))
 			continue;
-		fd_put(c, number, open_file_unknown(c->m), false);
+		(void)fd_put_found(c, number);
 		mended = true;
 	}
 	return mended;
@@ -602,13 +603,15 @@ static enum fd_object object_of(const struct open_file *o)
 
 void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_info *ret)
 {
-	const struct open_file *o = ((const struct descriptor *)fd)->open;
+	const struct descriptor *d = (const struct descriptor *)fd;
+	const struct open_file *o = d->open;
 
-	(void)m;
 	*ret = (struct fd_info){ .object = object_of(o), .flags = o->flags, .offset = o->offset };
 	if (o->inode) {
 		ret->mode = o->inode->type | o->inode->mode;
 		ret->rdev = o->inode->rdev;
+		ret->lost = d->found && !o->inode->names && !o->inode->own && fd->slot < 0 &&
+			    !fd_may_be_named(m, d);
 	}
 }
 

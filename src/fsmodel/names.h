@@ -128,6 +128,8 @@ void name_decide_moved(struct call *c, struct found *f);
 /* tree.c */
 /* Puts something that must have been there before the trace under an entry, which is absent. */
 void tree_infer(struct fsmodel *m, struct entry *e, uint32_t type);
+/* Whether it is open on a file that no event named, and that can be given a name. */
+bool fd_may_be_named(const struct fsmodel *m, const struct descriptor *d);
 /*
  * A name that was taken for what it leads to turns out to be a symlink: what was
  * found through it so far is under the name that the text gives, if that is free.

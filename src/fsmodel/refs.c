@@ -18,9 +18,10 @@ static void add_fd(struct walk *w, struct value *v)
 	d = fd_table_get(c->thread->files, v->i);
 	if (d && w->nested)
 		touch_use(c, &d->res, TOUCH_USE);
-	VEC_PUSH(&c->facts->fds, ((struct fd_ref){ .where = v,
-						   .fd = d ? &d->res : NULL,
-						   .made = d && d->step == c->m->tables->step }));
+	VEC_PUSH(&c->facts->fds,
+		 ((struct fd_ref){ .where = v,
+				   .fd = d ? &d->res : NULL,
+				   .made = d && !d->found && d->step == c->m->tables->step }));
 }
 
 static void walk_value(struct walk *w, const struct arg *arg, struct value *v);

@@ -62,6 +62,8 @@ int32_t fd_make(struct call *c, struct open_file *o, int64_t wish, int64_t min, 
 void fd_make_result(struct call *c, struct open_file *o, bool cloexec);
 /* Under this very number, closing what is there. */
 struct descriptor *fd_put(struct call *c, int64_t number, struct open_file *o, bool cloexec);
+/* One that must have been open before the trace began, on something unknown. */
+struct descriptor *fd_put_found(struct call *c, int64_t number);
 bool fd_close(struct call *c, int64_t number);
 /* Whether the number is one that the call can have given out. */
 bool fd_may_be_given(const struct call *c, int64_t number);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "base/banned.h"
 #include "base/hash.h"
@@ -189,11 +192,11 @@ static bool may_be_initial(const struct fsmodel *m, const struct entry *e)
 	       (!e->failed_step || e->failed_step == m->tables->step + 1);
 }
 
-static void infer_as(struct fsmodel *m, struct entry *e, struct inode *i)
+static void infer_as(struct fsmodel *m, struct entry *e, struct inode *i, bool initial)
 {
 	bool in_root = e->dir == m->names->root;
 
-	i->initial = may_be_initial(m, e);
+	i->initial = initial;
 	i->dev = e->dir->dev;
 	i->special = e->dir->special ||
 		     (in_root && e->name_len == 4 && !memcmp(e->name, "proc", 4)) ||
@@ -208,7 +211,55 @@ static void infer_as(struct fsmodel *m, struct entry *e, struct inode *i)
 
 void tree_infer(struct fsmodel *m, struct entry *e, uint32_t type)
 {
-	infer_as(m, e, inode_guess(m, type));
+	infer_as(m, e, inode_guess(m, type), may_be_initial(m, e));
+}
+
+/* Where files are put that the trace uses and does not name. No listing knows of it. */
+static struct inode *unnamed_directory(struct fsmodel *m)
+{
+	static const char name[] = ".reprise-unnamed";
+	struct entry *e = entry_of(m, m->names->root, name, sizeof(name) - 1);
+
+	if (!e->target)
+		infer_as(m, e, inode_guess(m, S_IFDIR), true);
+	return e->target->type == S_IFDIR ? e->target : NULL;
+}
+
+/* A standard stream is taken for a file only when it is known to be one. */
+bool fd_may_be_named(const struct fsmodel *m, const struct descriptor *d)
+{
+	const struct inode *i = d->open->inode;
+
+	if (m->options.tree_known || !i || !i->inferred || i->names || i->own || i->special)
+		return false;
+	return i->type == S_IFREG || i->type == S_IFDIR || (!i->type && d->number > STDERR_FILENO);
+}
+
+bool fsmodel_infer_name(struct fsmodel *m, const struct res *fd)
+{
+	const struct descriptor *d = (const struct descriptor *)fd;
+	struct open_file *o = d->open;
+	struct inode *i = o->inode, *dir;
+	char name[24];
+	int len;
+
+	if (!fd_may_be_named(m, d))
+		return false;
+	dir = unnamed_directory(m);
+	if (!dir)
+		return false;
+	if (i->type == S_IFDIR)
+		o->flags = O_RDONLY | O_DIRECTORY;
+	/* Where it stood nobody knows; what stands for it begins at its beginning. */
+	if (!o->offset_known)
+		o->offset = 0;
+	o->offset_known = true;
+	i->nlink = 1;
+	len = snprintf(name, sizeof(name), "%llu", (unsigned long long)fd->id);
+	infer_as(m, entry_of(m, dir, name, (size_t)len), i, true);
+	if (i->first)
+		i->first->size = i->size;
+	return true;
 }
 
 /* What was under one name is under another, and was from the beginning. */
@@ -237,7 +288,7 @@ void tree_infer_link(struct call *c, struct found *f, const char *text, size_t l
 	entry_unlink(c->m, e);
 	e->res.generation = 0;
 	e->failed_step = 0;
-	infer_as(c->m, e, link);
+	infer_as(c->m, e, link, may_be_initial(c->m, e));
 	inode_set_target(c->m, link, text, len);
 	f->inode = link;
 	look_up(c, dirfd_arg(c, "dirfd"), arg_of(c, "path"), LOOK_AT_FOLLOW | LOOK_AT_CREATE, 0,

@@ -225,12 +225,15 @@ static int read_entry(struct listing *l, struct import *im, const char *line, si
 
 int listing_read(struct listing *l, struct import *im, struct import_input *in, struct err *err)
 {
+	struct import_sink sink = { .im = im };
 	struct arena arena;
 	const char *line;
 	size_t len;
 	int r = import_input_open(in, err);
 
 	arena_init(&arena);
+	if (!r)
+		r = import_sink_meta(&sink, TRACE_META_TREE, TRACE_TREE_PARTIAL, err);
 	while (!r && (r = import_input_line(in, &line, &len, err)) > 0) {
 		im->counts.nr_lines++;
 		arena_reset(&arena);

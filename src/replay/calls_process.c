@@ -143,6 +143,9 @@ void replay_plan_open(struct lane *l, struct ready *a, struct outcome *out)
 
 	if (type == 0 || type == S_IFREG || type == S_IFDIR) {
 		fd = open((char *)a->regs[0], flags | O_CLOEXEC | O_NOCTTY);
+		/* That it is a directory showed only later. */
+		if (fd < 0 && errno == EISDIR)
+			fd = open((char *)a->regs[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0 && a->regs[2])
 			(void)lseek(fd, (off_t)a->regs[2],
 				    SEEK_SET); /* not all can: then it is 0 */

@@ -126,4 +126,8 @@ MUST_CHECK int block_unpack(struct block_unpacker *u, const struct block_header 
 			    const uint8_t *stored, struct buf *plain, const uint8_t **ret,
 			    struct err *err);
 
+/* A key of metadata and its value, which change how the records of a trace are taken. */
+#define TRACE_META_TREE "initial_tree"
+#define TRACE_TREE_PARTIAL "partial"
+
 #endif

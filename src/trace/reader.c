@@ -469,6 +469,16 @@ const char *trace_meta(struct trace *t, const char *key, struct buf *buf)
 	return found;
 }
 
+bool trace_tree_is_partial(struct trace *t)
+{
+	struct buf text = { 0 };
+	const char *word = trace_meta(t, TRACE_META_TREE, &text);
+	bool partial = word && !strcmp(word, TRACE_TREE_PARTIAL);
+
+	buf_release(&text);
+	return partial;
+}
+
 /* Data. */
 
 static const struct block_entry *find_blob_block(const struct trace *t, uint64_t number)

@@ -138,5 +138,7 @@ const struct schema *trace_schema(const struct trace *t);
 
 /* The value of a metadata key in buf; NULL when there is none, or when trace_tail() will say why. */
 const char *trace_meta(struct trace *t, const char *key, struct buf *buf);
+/* There was more than the records of the initial tree tell, or may have been: a listing. */
+bool trace_tree_is_partial(struct trace *t);
 
 #endif

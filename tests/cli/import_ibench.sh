@@ -158,4 +158,24 @@ ok $? 'lines of a listing that make no sense'
 run 2 import -f --init=none.init -o j.trace "$samples/ibench-synthetic.trace" && says 'none.init: cannot open'
 ok $? 'a listing that is not there'
 
+# What neither trace nor listing names.
+{
+	call 1 '[fstat64]; [7];' 0
+	call 1 '[pread]; [7]; [100]; [5000]; [X];' 100
+	call 1 '[fstat64]; [8];' 0
+	call 1 '[getdirentries64]; [8];' 64
+	call 1 '[lseek]; [0]; [0]; [1];' 0
+	call 1 '[open]; [/not/listed]; [0]; [O_RDONLY ]; [0]; [9]; [_]; [_];' 9
+	call 1 '[read]; [9]; [10]; [0]; [X];' 10
+	call 1 '[stat64]; [/nowhere];' -1
+} >j.txt
+printf '%s\n' 'dir#/' 'dir#/listed' >j.init
+mkdir f
+run 0 import -f --init=j.init -o j.trace j.txt && run 0 replay --speed=afap --json j.trace f && json 'd["mismatches"] == 0'
+ok $? 'files that nobody named have something to stand for them'
+[ -d f/listed ] && [ "$(wc -c <f/not/listed)" -eq 10 ] && [ ! -e f/nowhere ] &&
+	[ "$(find f/.reprise-unnamed -type f -size 5100c | wc -l)" -eq 1 ] &&
+	[ "$(find f/.reprise-unnamed -mindepth 1 -type d | wc -l)" -eq 1 ]
+ok $? 'of the size and the type that they need'
+
 echo "1..$nr"
