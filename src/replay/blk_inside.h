@@ -47,6 +47,7 @@ struct blk_slot {
 	uint64_t first_edge; /* in blk_window.edges */
 	uint32_t nr_edges;
 	uint32_t traced_in_flight; /* with itself, when it was issued */
+	uint32_t traced_peak; /* of the requests shortly before */
 	uint32_t target;
 	uint32_t flags; /* enum blk_flag */
 	uint32_t device_no;
@@ -120,6 +121,7 @@ struct blk_loader {
 	uint64_t data_bytes; /* of recorded data that is held */
 	/* Ends of requests that were in flight in the trace: a heap. */
 	VEC(uint64_t) ends;
+	uint32_t peak, former_peak; /* of what was in flight, in this and the former stretch */
 };
 
 struct blk_run {

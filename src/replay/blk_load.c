@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "replay/blk_inside.h"
 
+/* What was in flight "at this point" is the most of between one and two such stretches of requests. */
+#define STRETCH 512
 /* So many requests are loaded before somebody else has a turn. */
 #define TURN 256
 
@@ -113,11 +115,18 @@ static void pop_end(struct blk_loader *l)
 		h[at] = last;
 }
 
-static uint32_t count_in_flight(struct blk_loader *l, const struct blk_slot *s)
+static uint32_t count_in_flight(struct blk_loader *l, struct blk_slot *s)
 {
 	while (l->ends.len && l->ends.items[0] <= s->issue_ns)
 		pop_end(l);
 	push_end(l, s->issue_ns + s->duration_ns);
+	if (l->nr_loaded % STRETCH == 0) {
+		l->former_peak = l->peak;
+		l->peak = 0;
+	}
+	if (l->ends.len > l->peak)
+		l->peak = (uint32_t)l->ends.len;
+	s->traced_peak = l->peak > l->former_peak ? l->peak : l->former_peak;
 	return (uint32_t)l->ends.len;
 }
 

@@ -22,6 +22,8 @@
 #define NONE UINT64_MAX
 /* Of an entry whose completion means nothing by itself: the flush before a write. */
 #define NOT_COUNTED UINT64_MAX
+/* So few in flight trouble no device. */
+#define LIMIT_MIN 8
 #define SLEEP_MAX_NS (100 * NS_PER_MS)
 #define CQES_MAX 256
 
@@ -401,9 +403,13 @@ static uint64_t limit_of(const struct pace *p, const struct blk_slot *s)
 
 	if (!s->known_end)
 		return limit - 1;
-	/* Rounded up: what was late may catch up a little, and not all at once. */
+	/*
+	 * Rounded up: what was late may catch up a little, and not all at once. By
+	 * the peak of what came before, for a moment in which little was in flight is
+	 * no reason to wait.
+	 */
 	if (p->o->mode == BLK_MODE_TIMED && !p->o->depth)
-		traced = power_of_two(traced);
+		traced = power_of_two(s->traced_peak > LIMIT_MIN ? s->traced_peak : LIMIT_MIN);
 	else if (p->o->mode != BLK_MODE_LOAD)
 		return limit - 1;
 	return (traced < limit ? traced : limit) - 1;
