@@ -488,6 +488,18 @@ static void mend_shown_after(struct event *ev)
 	ev->args[2] = (struct value){ .type = VALUE_NONE };
 }
 
+/* The result of getcwd counts the NUL, which strace does not print. */
+static void mend_getcwd(struct strace_text *t, struct event *ev)
+{
+	struct data *d = ev->args[0].type == VALUE_DATA ? ev->args[0].data : NULL;
+
+	if (ev->row->id == SC_getcwd && d && ev->outcome.ret > 0 &&
+	    d->kept_bytes + 1 == (uint64_t)ev->outcome.ret && d->len_bytes == d->kept_bytes)
+		ev->args[0] = value_bytes(t->arena,
+					  arena_memdup0(t->arena, d->bytes, (size_t)d->kept_bytes),
+					  (size_t)d->kept_bytes + 1);
+}
+
 int strace_call_read(struct strace_text *t, struct strace_call *ret, struct err *err)
 {
 	struct event *ev = &ret->ev;
@@ -506,6 +518,7 @@ int strace_call_read(struct strace_text *t, struct strace_call *ret, struct err 
 		settle_lengths(ret);
 	forget_addresses(ev);
 	mend_shown_after(ev);
+	mend_getcwd(t, ev);
 	return 0;
 }
 

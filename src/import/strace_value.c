@@ -407,9 +407,8 @@ static bool take_special_time(struct strace_text *t, struct struct_reader *s)
 	    !strace_names_word(t->names, SET_none, t->pos, len, &v))
 		return false;
 	t->pos += len;
-	s->values[0] = value_int(0);
-	s->values[1] = value_uint(v);
-	s->present = 3;
+	s->values[1] = value_uint(v); /* the seconds mean nothing then, and are not told */
+	s->present = 2;
 	return true;
 }
 
