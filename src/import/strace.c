@@ -53,6 +53,7 @@ struct strace {
 	uint32_t split_tid; /* whose line was split by a remark; 0: nobody's */
 	uint32_t former_tid; /* another thread's execve goes on in its leader */
 
+	struct buf cwd; /* of the first process at its start; empty: not told */
 	uint64_t nr_cut, cut_bytes;
 	bool has_times, has_coarse_times;
 };
@@ -538,15 +539,30 @@ static uint32_t lone_tid(struct strace *s)
 	return s->lone_tid;
 }
 
+/* Where the first process starts, if the text tells. */
+static int put_state(struct strace *s, struct strace_thread *t, struct err *err)
+{
+	struct value cwd;
+
+	if (!s->cwd.len || s->in != &s->im->inputs[0])
+		return 0;
+	arena_reset(&s->arena);
+	cwd = value_bytes(&s->arena, s->cwd.data, s->cwd.len);
+	return strace_threads_put_now(&s->threads, t, EV_found_state, &cwd, 1, s->now_ns, err);
+}
+
 static int put_known_line(struct strace *s, struct strace_line *l, const char *text, size_t len,
 			  struct err *err)
 {
+	bool first = !s->threads.by_tid.nr_entries;
 	struct strace_thread *t;
 	int r;
 
 	if (!l->tid)
 		l->tid = lone_tid(s);
 	t = strace_threads_get(&s->threads, l->tid, s->now_ns, how_begun(s, l), &r, err);
+	if (!r && first)
+		r = put_state(s, t, err);
 	if (r < 0)
 		return r;
 	if (!t->proc) {
@@ -667,6 +683,8 @@ static int put_meta(struct strace *s, struct err *err)
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)s->first_ns);
 		r = import_sink_meta(sink, "start_realtime_ns", text, err);
 	}
+	if (!r && s->cwd.len)
+		r = import_sink_meta(sink, "cwd", buf_str(&s->cwd), err);
 	if (!r && s->has_coarse_times)
 		r = import_sink_meta(sink, "import.time_precision_ns", "1000000000", err);
 	if (!r && s->nr_cut)
@@ -689,6 +707,41 @@ static int read_all(struct strace *s, struct err *err)
 			break;
 	}
 	return r;
+}
+
+/*
+ * -y says the current directory wherever AT_FDCWD stands: the first such place,
+ * unless the directory was changed before it.
+ */
+static int find_cwd(struct strace *s, struct err *err)
+{
+	const char *text, *mark, *stop;
+	const uint8_t *first;
+	struct strace_text t = { 0 };
+	size_t len;
+	int r = import_input_open(&s->im->inputs[0], err);
+
+	if (!r)
+		r = import_input_peek(&s->im->inputs[0], IMPORT_PROBE_BYTES, &first, &len, err);
+	if (r < 0)
+		return r;
+	text = (const char *)first;
+	mark = memmem(text, len, "AT_FDCWD<", 9);
+	if (!mark || memmem(text, (size_t)(mark - text), "chdir(", 6))
+		return 0;
+	stop = memchr(mark, '\n', len - (size_t)(mark - text));
+	t.pos = mark + 8;
+	t.end = stop ? stop : text + len;
+	strace_skip_decoration(&t);
+	if (t.path) {
+		size_t path_len;
+		const uint8_t *path =
+			strace_unescape(&s->arena, t.path, t.path + t.path_len, &path_len);
+
+		if (path_len && *path == '/')
+			buf_put(&s->cwd, path, path_len);
+	}
+	return 0;
 }
 
 static int read_init(struct import *im, struct err *err)
@@ -718,6 +771,8 @@ static int strace_run(struct import *im, struct err *err)
 	if (!r)
 		r = read_init(im, err);
 	if (!r)
+		r = find_cwd(&s, err);
+	if (!r)
 		r = strace_order_open(&s.order, im, err);
 	if (!r) {
 		s.in = &im->inputs[0];
@@ -733,6 +788,7 @@ static int strace_run(struct import *im, struct err *err)
 	arena_release(&s.arena);
 	buf_release(&s.joined);
 	buf_release(&s.plain);
+	buf_release(&s.cwd);
 	strace_names_free(names);
 	return r ? r : closed;
 }

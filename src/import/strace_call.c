@@ -352,6 +352,8 @@ static int take_result(struct strace_text *t, struct strace_call *c, struct err 
 		return -EBADMSG;
 	if (!known && !ev->outcome.err)
 		ev->flags |= EVENT_UNFINISHED;
+	if (ev->outcome.err == EINTR && ev->row->id != SC_rt_sigreturn)
+		ev->flags |= EVENT_INTERRUPTED;
 	return 0;
 }
 

@@ -57,4 +57,30 @@ run 0 import -o v.trace "$TOP/tests/samples/artc/strace-artc-accepted.init" &&
 	run 0 export --format=artc-init v.trace && cmp -s out "$TOP/tests/samples/artc/strace-artc-accepted.init"
 ok $? 'a listing that the original accepts is written as it was'
 
+cat >e.txt <<'END'
+# reprise exact 1
+100/100 #1 1000+800 openat(dirfd=AT_FDCWD, path="in.txt", flags=O_RDONLY|O_CREAT, mode=0644) = 3
+100/100 #2 2000+100 fcntl_getfl(fd=3) = 0x8000
+100/100 #4 3000+100 clone(flags=CLONE_VM|SIGCHLD, stack=0x10, child_tid=0x20) = 200
+200/200 #3 3100+0 thread_start(parent=100, clone_flags=CLONE_VM|SIGCHLD, how=clone) {ppid=100}
+200/200 #5 3200+10 read(fd=3, buf=&0x10, count=9) = -1 ERESTARTSYS {flags=RESTARTED, ppid=100}
+200/200 #6 3300+0 signal(signal=SIGCHLD, code=1, sender=7, uid=0) {ppid=100}
+200/200 #7 3400+10 read(fd=3, buf="a\"\x00b", count=9) = 4 {ppid=100}
+200/200 #8 3500+0 exit_group(status=3) = ? {ppid=100}
+200/200 #9 3600+0 thread_exit(status=3) {ppid=100}
+100/100 #10 4000+10 writev(fd=1, iov=[{iov_base="ab", iov_len=2}], iovcnt=1) = -1 EPIPE
+100/100 #11 5000+0 thread_exit(signal=SIGPIPE, core_dumped=0)
+END
+make e
+run 0 export --format=strace -f -o e.strace e.trace && [ ! -s err ] &&
+	grep -q '^100   1000000000.000001000 openat(AT_FDCWD, "in.txt", O_RDONLY|O_CREAT, 0644) = 3 <0.000000800>$' e.strace &&
+	grep -q 'clone(child_stack=0x10, flags=CLONE_VM|SIGCHLD, child_tidptr=0x20) = 200' e.strace &&
+	grep -q 'fcntl(3, F_GETFL) = 0x8000 (flags O_RDONLY|O_LARGEFILE)' e.strace && grep -q '+++ killed by SIGPIPE +++' e.strace
+ok $? 'strace: lines as it prints them'
+run 0 import --strict -o e2.trace e.strace && "$REPRISE" slice -f -c '!thread_start' -o e3.trace e2.trace >out 2>err &&
+	"$REPRISE" slice -f -c '!thread_start' -o e4.trace e.trace >out 2>err && run 0 diff --ignore=unknown e4.trace e3.trace
+ok $? 'strace: and back'
+run 0 export --format=strace -f -o e5.strace e2.trace && sed 's/[0-9]*\.[0-9]*//' e.strace >e1 && sed 's/[0-9]*\.[0-9]*//' e5.strace | cmp -s - e1
+ok $? 'strace: there again, the same text'
+
 echo "1..$nr"

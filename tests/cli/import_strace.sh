@@ -53,6 +53,10 @@ END
 run 0 import clones.txt && run 0 show --exact clones.txt.trace && grep -q '^30/30 .* close(fd=1) = 0 {ppid=10' out && grep -q '^20/31 .* close(fd=2) = 0' out
 ok $? 'whose child it is comes out when the clone ends'
 
+printf '100 openat(AT_FDCWD</a/\\74b\\76>, "x", O_RDONLY) = 3</a/\\74b\\76/x>\n' >cwd.txt
+run 0 import cwd.txt && run 0 show --exact cwd.txt.trace && grep -q 'found_state(cwd="/a/<b>")' out && grep -q 'meta(key="cwd", value="/a/<b>")' out
+ok $? 'the directory at the start, where -y tells it'
+
 mkdir -p t/d && echo hello >t/d/f && ln -s d/f t/l && : >'t/#'
 sh "$TOP/tools/list-tree" t >list 2>err
 [ $? -eq 1 ] && grep -q 'left out: .*/t/#' err && grep -qx "file#$(pwd -P)/t/d/f#6" list && grep -qx "symlink#$(pwd -P)/t/l#d/f" list
