@@ -44,6 +44,9 @@ import sys
 import tempfile
 import traceback
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from plain_signals import plain_signals  # pylint: disable=wrong-import-position
+
 REPRISE = os.environ.get("REPRISE", "reprise")
 ATTEMPTS = 4
 TIMEOUT_S = 300
@@ -543,6 +546,7 @@ for d, _, fs in os.walk("tree"): [open(os.path.join(d, f), "rb").read() for f in
 
 
 def main():
+    plain_signals()
     names = [a for a in sys.argv[1:] if not a.startswith("--")]
     programs = [p for p in PROGRAMS if p.name in names] if names else \
         [p for p in PROGRAMS if p.is_long == ("--long" in sys.argv)]

@@ -22,6 +22,9 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from plain_signals import plain_signals  # pylint: disable=wrong-import-position
+
 
 class Way:
     """A way to record: options, and what follows from them for what must be in the trace."""
@@ -645,6 +648,7 @@ def parse_options():
 
 
 def main():
+    plain_signals()
     options = parse_options()
     options.scratch = os.path.abspath(own_directory(options.scratch))
     table = Table(os.path.abspath(options.reprise))

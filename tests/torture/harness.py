@@ -18,6 +18,9 @@ import tempfile
 import time
 import traceback
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from plain_signals import plain_signals  # pylint: disable=wrong-import-position
+
 REPRISE = os.environ.get("REPRISE", "reprise")
 SANITIZED = os.environ.get("SANITIZE", "none") != "none"
 # Sanitizers and a loaded machine: waits are for what must come, so they may be long.
@@ -57,6 +60,7 @@ def run_cases(patterns):
     if not os.access(REPRISE, os.X_OK):
         print(f"Bail out! $REPRISE is {REPRISE}, which cannot be run")
         return 1
+    plain_signals()
     # What a program prints must not get between the lines of the results.
     sys.stdout.reconfigure(line_buffering=True)
     print(f"1..{len(wanted)}")
