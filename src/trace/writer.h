@@ -39,6 +39,11 @@ struct trace_writer_options {
 	 * closed as it should be. Needs a file system with fallocate.
 	 */
 	bool reserve;
+	/*
+	 * The file never gets larger; 0: no limit. Needs `reserve`, and ends the
+	 * taking like a full disk (-EXFULL); no file system has to know of it.
+	 */
+	uint64_t max_bytes;
 };
 
 /* Creates the file. err explains a failure, after which there is no file. */

@@ -63,7 +63,9 @@ struct sink {
 	 * and what was written. Relaxed: a feed that sees an old limit only asks.
 	 */
 	_Atomic uint64_t claimed, limit, end_left;
+	uint64_t max_bytes; /* of the file; 0: no limit */
 	bool reserves; /* from here on under the lock */
+	bool only_counts; /* the file system cannot reserve, but there is a limit */
 	uint64_t written, used, reserved_to, reserve_step;
 
 	/* Of the writer's thread. */
@@ -154,9 +156,11 @@ static int reserve_to(struct sink *k, uint64_t to)
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
 	    to > limit.rlim_cur)
 		return -EFBIG;
+	if (k->max_bytes && to > k->max_bytes)
+		return -EXFULL;
 	do
-		r = fallocate(k->fd, FALLOC_FL_KEEP_SIZE, (off_t)k->reserved_to,
-			      (off_t)(to - k->reserved_to))
+		r = !k->only_counts && fallocate(k->fd, FALLOC_FL_KEEP_SIZE, (off_t)k->reserved_to,
+						 (off_t)(to - k->reserved_to))
 			    ? -errno
 			    : 0;
 	while (r == -EINTR);
@@ -173,7 +177,11 @@ static int reserve_more(struct sink *k, uint64_t bytes)
 
 	for (;;) {
 		r = reserve_to(k, k->reserved_to + step);
-		if (r != -ENOSPC && r != -EDQUOT && r != -EFBIG)
+		if (r == -EOPNOTSUPP && k->max_bytes && !k->only_counts) {
+			k->only_counts = true;
+			continue;
+		}
+		if (r != -ENOSPC && r != -EDQUOT && r != -EFBIG && r != -EXFULL)
 			break;
 		if (step == bytes)
 			return r;
@@ -518,6 +526,7 @@ int sink_open(const char *path, const struct trace_writer_options *options, stru
 	k->queue_tail = &k->queue_head;
 	k->nr_allowed = SPARE_BATCHES;
 	k->reserves = options->reserve;
+	k->max_bytes = options->max_bytes;
 	k->reserve_step = RESERVE_MIN_BYTES;
 	k->limit = UINT64_MAX;
 	k->end_left = END_BYTES;
@@ -548,6 +557,9 @@ int sink_start(struct sink *k, const void *schema, size_t schema_len, struct err
 	k->reserved_to = k->good_bytes;
 	note_written(k, 0);
 	r = sink_extend(k, 2 * END_BYTES);
+	if (r == -EXFULL)
+		return err_set(err, -EFBIG, "%s may have %llu bytes, which is too few", k->path,
+			       (unsigned long long)k->max_bytes);
 	if (r)
 		return err_set(err, r, "cannot write %s", k->path);
 	r = pthread_create(&k->thread, NULL, sink_main, k);
@@ -595,7 +607,7 @@ int sink_close(struct sink *k, bool finish, uint64_t nr_streams, uint64_t nr_los
 		put_footer(k, nr_streams, nr_losses);
 	r = sink_error(k);
 	/* What was reserved and not needed; it is no harm but to the disk when this fails. */
-	if (!r && k->reserved_to > k->good_bytes)
+	if (!r && !k->only_counts && k->reserved_to > k->good_bytes)
 		(void)!ftruncate(k->fd, (off_t)k->good_bytes);
 	/* Some file systems report a full disk only now. */
 	if (close(fd_take(&k->fd)) < 0 && !r)

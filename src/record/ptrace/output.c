@@ -32,8 +32,12 @@ void tracer_cut_short(struct tracer *tr, int r, const char *why)
 		return;
 	tracer_be_silent(tr);
 	tr->res->cut_short = true;
-	err_set(&tr->res->why_cut, r, "%s", why);
-	if (tr->o->on_full == RECORD_STOP && r < 0 && tr->child)
+	/* The limit that was asked for is no failure. */
+	if (r == -EXFULL)
+		err_set(&tr->res->why_cut, 0, "the trace has reached its largest size");
+	else
+		err_set(&tr->res->why_cut, r, "%s", why);
+	if (r != -EXFULL && tr->o->on_full == RECORD_STOP && r < 0 && tr->child)
 		(void)kill(tr->child, SIGKILL);
 }
 

@@ -234,7 +234,9 @@ static void finish(struct tracer *tr)
 	r = trace_writer_close(tr->writer, &why);
 	tr->writer = NULL;
 	/* The program did what it did; that its trace is not whole is told beside that. */
-	if (r < 0 && !tr->res->cut_short) {
+	if (r == -EXFULL)
+		tracer_cut_short(tr, r, "");
+	else if (r < 0 && !tr->res->cut_short) {
 		tr->res->cut_short = true;
 		tr->res->why_cut = why;
 	}
@@ -244,7 +246,9 @@ static int record_run(const struct record_options *o, bool with_agent, struct re
 		      struct err *err)
 {
 	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes };
-	struct trace_writer_options options = { .replace = o->replace, .reserve = true };
+	struct trace_writer_options options = { .replace = o->replace,
+						.reserve = true,
+						.max_bytes = o->max_bytes };
 	struct tracer tr = { .o = o, .res = ret };
 	int r;
 

@@ -15,7 +15,6 @@
 /* What is written reaches the file at least this often, so that a killed recorder loses little. */
 #define TICK_NS 500000000u
 #define TICK_FIRST_NS 8000000u
-#define STOPS_PER_LOOK 64u
 
 volatile sig_atomic_t tracer_stop;
 
@@ -208,16 +207,8 @@ static void interrupt_all(struct tracer *tr)
 	}
 }
 
-/* Of what is written already; the last blocks may come on top. */
-static bool is_full(struct tracer *tr)
-{
-	return tr->o->max_bytes && !tr->silent &&
-	       trace_writer_totals(tr->writer).file_bytes >= tr->o->max_bytes;
-}
-
 static void on_tick(struct tracer *tr, uint64_t now)
 {
-	bool full = is_full(tr);
 	int r;
 
 	/* Soon at first: what a short program did shall not be lost with a killed recorder. */
@@ -229,8 +220,6 @@ static void on_tick(struct tracer *tr, uint64_t now)
 	r = trace_feed_flush(tr->feed);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
-	else if (full)
-		tracer_cut_short(tr, 0, "the trace has reached its largest size");
 	else if (tr->o->max_ns && now >= tr->o->max_ns)
 		tracer_cut_short(tr, 0, "the recording has reached its longest time");
 	else if (tracer_stop && !tr->child)
@@ -258,7 +247,6 @@ static void wait_for_child(struct tracer *tr)
 
 void tracer_loop(struct tracer *tr)
 {
-	unsigned int nr_stops = 0;
 	int status;
 	pid_t tid;
 
@@ -272,9 +260,7 @@ void tracer_loop(struct tracer *tr)
 		if (tid > 0)
 			on_status(tr, tid, status);
 		now = tracer_now(tr);
-		/* The size is watched more closely: it can grow fast. */
-		if (now >= tr->next_tick_ns || tracer_stop ||
-		    (++nr_stops % STOPS_PER_LOOK == 0 && is_full(tr)))
+		if (now >= tr->next_tick_ns || tracer_stop)
 			on_tick(tr, now);
 	}
 	if (tr->child && tr->silent && !tr->filtered)
