@@ -232,7 +232,41 @@ def control_z():
             os.kill(pid, signal.SIGKILL)
         status = os.waitpid(pid, 0)[1]
     equal(os.waitstatus_to_exitcode(status), 5, "exit status")
-    Trace().must_be_complete()
+    trace = Trace()
+    trace.must_be_complete()
+    for row, wanted in (("stopped", "SIGTSTP"), ("continued", "SIGCONT")):
+        equal([e["args"]["signal"] for e in trace.events("--call=" + row)], [wanted] * 3, row)
+
+
+@case("a stop signal to the recorder alone is for the program, and so is SIGCONT")
+def stop_recorder_alone():
+    p, pid = start_recording(TORTURE, "handle", str(int(signal.SIGTERM)), preexec_fn=os.setpgrp)
+    for _ in range(2):
+        wait_for_calls(50)
+        os.kill(p.pid, signal.SIGTSTP)
+        wait_until(lambda: state_of(p.pid) == "T", "the recorder is stopped")
+        expect(state_of(pid) in "tT", "the program is not stopped")
+        os.kill(p.pid, signal.SIGCONT)
+    wait_for_calls(50)
+    os.kill(pid, signal.SIGTERM)
+    equal(finish(p)[0], 5, "exit status")
+    trace = Trace()
+    trace.must_be_complete()
+    equal(len(trace.events("--call=stopped")), 2, "stops in the trace")
+
+
+@case("a program that takes no notice of Ctrl-Z is not stopped, nor is the recorder")
+def control_z_ignored():
+    p, pid = start_recording("sh", "-c", "trap '' TSTP; exec \"$0\" loop", TORTURE,
+                             preexec_fn=os.setpgrp)
+    wait_for_calls(50)
+    os.killpg(p.pid, signal.SIGTSTP)
+    wait_for_calls(200)
+    os.kill(pid, signal.SIGKILL)
+    equal(finish(p)[0], killed_by(signal.SIGKILL), "exit status")
+    trace = Trace()
+    trace.must_be_complete(KILLED)
+    equal(len(trace.events("--call=stopped")), 0, "stops in the trace")
 
 
 def is_torture(pid, session):

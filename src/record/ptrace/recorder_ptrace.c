@@ -75,12 +75,17 @@ static void take_signals(struct signals *s, bool attached)
 	set_handler(SIGXFSZ, SIG_IGN, &s->file_size);
 	/* We wait for stops; a signal for each would cost as much again as to wait. */
 	(void)sigaction(SIGCHLD, &quiet, &s->child);
+	s->has_jobs = !attached;
+	if (s->has_jobs)
+		jobs_take_signals(&s->jobs);
 	(void)setitimer(ITIMER_REAL, &tick, &s->timer);
 }
 
 void signals_restore(const struct signals *s)
 {
 	(void)setitimer(ITIMER_REAL, &s->timer, NULL);
+	if (s->has_jobs)
+		jobs_restore_signals(&s->jobs);
 	(void)sigaction(SIGCHLD, &s->child, NULL);
 	(void)sigaction(SIGXFSZ, &s->file_size, NULL);
 	(void)sigaction(SIGALRM, &s->alarm, NULL);

@@ -71,10 +71,12 @@ static void on_event_stop(struct tracer *tr, struct tracee *t, int signo)
 		if (t->group_stopped)
 			tracer_put_now(tr, t, EV_continued, &arg, 1);
 		t->group_stopped = false;
+		jobs_note(tr, t, 0);
 		tracer_resume(tr, t, 0);
 		return;
 	}
 	t->group_stopped = true;
+	jobs_note(tr, t, signo);
 	tracer_put_now(tr, t, EV_stopped, &arg, 1);
 	(void)ptrace(PTRACE_LISTEN, t->tid, NULL, NULL);
 }
@@ -234,8 +236,10 @@ static void wait_for_child(struct tracer *tr)
 	int status;
 
 	for (;;) {
-		pid_t pid = waitpid(tr->child, &status, 0);
+		pid_t pid = waitpid(tr->child, &status, WUNTRACED);
 
+		if (pid == tr->child && WIFSTOPPED(status) && WSTOPSIG(status) != SIGSTOP)
+			(void)kill(getpid(), SIGSTOP); /* the shell waits for us, not for it */
 		if (pid < 0 && errno != EINTR)
 			return; /* its end was seen before it was let go */
 		if (pid == tr->child && (WIFEXITED(status) || WIFSIGNALED(status))) {
@@ -243,6 +247,32 @@ static void wait_for_child(struct tracer *tr)
 			return;
 		}
 	}
+}
+
+/*
+ * Who shares the terminal stops at the same time as the command: what has not done
+ * so within some ms will be seen when we go on.
+ */
+#define QUIET_MS 10u
+
+static void stop_with_job(struct tracer *tr)
+{
+	unsigned int nr_ms = 0;
+	int status;
+	pid_t tid;
+
+	while (nr_ms < QUIET_MS) {
+		tid = waitpid(-1, &status, __WALL | WNOHANG);
+		if (tid > 0)
+			on_status(tr, tid, status);
+		else
+			(void)usleep(1000);
+		nr_ms = tid > 0 ? 0 : nr_ms + 1;
+	}
+	if (!tr->silent && trace_feed_flush(tr->feed) < 0)
+		return; /* the next flush will tell */
+	if (jobs_must_stop(tr))
+		jobs_stop(tr);
 }
 
 void tracer_loop(struct tracer *tr)
@@ -259,6 +289,8 @@ void tracer_loop(struct tracer *tr)
 			break;
 		if (tid > 0)
 			on_status(tr, tid, status);
+		if (jobs_must_stop(tr))
+			stop_with_job(tr);
 		now = tracer_now(tr);
 		if (now >= tr->next_tick_ns || tracer_stop)
 			on_tick(tr, now);

@@ -15,6 +15,7 @@
 #include "record/capture.h"
 #include "record/found.h"
 #include "record/ptrace/cost.h"
+#include "record/ptrace/jobs.h"
 #include "record/ptrace/tracee.h"
 #include "record/ptrace/waiting.h"
 #include "record/recorder.h"
@@ -29,6 +30,8 @@ struct process_memory {
 /* What the caller of the recorder had set, for it and for the command. */
 struct signals {
 	struct sigaction interrupt, quit, terminate, hangup, alarm, file_size, child;
+	bool has_jobs; /* the command is one, and shall be stopped as such */
+	struct jobs_signals jobs;
 	struct itimerval timer;
 };
 
@@ -58,6 +61,7 @@ struct tracer {
 	uint64_t start_ns; /* of the monotonic clock */
 	uint64_t next_tick_ns, tick_ns;
 	struct waiting waiting;
+	struct jobs jobs;
 	uint64_t next_space;
 	struct cost cost;
 	struct cpu_meters cpus;
