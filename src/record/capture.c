@@ -96,7 +96,7 @@ static void push_arg(struct capture_job *j, unsigned int i, struct value *args, 
 		.arg_no = (uint8_t)i,
 	};
 
-	if (j->c->narrow && a->kind != KIND_PATH && a->kind != KIND_STR && a->kind != KIND_BUF) {
+	if (!capture_can_read(j->c, a)) {
 		args[i] = value_addr(t.addr);
 		j->c->nr_unread_structs += t.addr != 0;
 		return;

@@ -34,14 +34,15 @@ struct capture {
 	struct trace_feed *feed;
 	struct arena *arena;
 	enum data_policy policy;
-	bool narrow; /* a 32-bit program: its structs are laid out in another way, and not read */
+	bool narrow; /* a call of a 32-bit program: structs are laid out in another way */
+	uint32_t narrow_nr; /* its number there: it says in which */
 	/*
 	 * Added to: what was not kept because it could not be read, or is beyond a
 	 * limit. capture_exit() expects here what there was after the entry of the
 	 * same call, and takes off what the call did not use.
 	 */
 	uint64_t truncated_bytes;
-	/* Added to likewise: what was not read because its layout is another one (narrow). */
+	/* Added to likewise: what was not read because its layout is not known (narrow). */
 	uint64_t nr_unread_structs;
 	struct capture_scratch *scratch; /* ours, made when first needed */
 };

@@ -95,6 +95,18 @@ uint64_t capture_arg_number(const struct capture_job *j, unsigned int i);
 /* As arg.len and arg.cap of an argument say. */
 uint64_t capture_len(const struct capture_job *j, unsigned int code);
 
+/* The bytes that an element of a list of numbers has. */
+unsigned int capture_elem_width(const struct arg *a);
+
+/* Where the fields of a struct are in the memory of this program; size 0: not known. */
+struct capture_layout {
+	uint16_t size_bytes;
+	const struct field_place *places;
+};
+struct capture_layout capture_layout(const struct capture *c, unsigned int struct_id);
+/* Whether what an argument points to can be read at all. */
+bool capture_can_read(const struct capture *c, const struct arg *a);
+
 /* Takes what was read of a target of these kinds (capture_struct.c). */
 void capture_finish_struct(struct capture_job *j, struct capture_target *t);
 void capture_finish_array(struct capture_job *j, struct capture_target *t);

@@ -95,7 +95,7 @@ bool capture_is_signed(const struct arg *a)
 	return kind_infos[a->kind].wire == 'i';
 }
 
-static unsigned int elem_width(const struct arg *a)
+unsigned int capture_elem_width(const struct arg *a)
 {
 	return a->width_bytes ? a->width_bytes : kind_infos[a->elem].width_bytes;
 }
@@ -368,25 +368,24 @@ static void prepare_string(struct capture_target *t)
 		t->want = (size_t)t->len;
 }
 
-/* The pointers of a vector of strings, in the area; their number. */
-static size_t read_string_pointers(struct capture_job *j, uint64_t addr, bool *ret_ended)
+/* The pointers of a vector of strings, in the area, each of `width` bytes; their number. */
+static size_t read_string_pointers(struct capture_job *j, uint64_t addr, unsigned int width,
+				   bool *ret_ended)
 {
-	uint64_t *pointers = (uint64_t *)(void *)j->s->area;
 	size_t nr = 0;
 
 	*ret_ended = false;
 	while (nr < CAPTURE_LIST_MAX) {
-		uint64_t from = addr + nr * sizeof(*pointers);
+		uint64_t from = addr + nr * width;
 		/* A pointer across two pages is read by itself: a whole one is there or not. */
-		size_t room = (size_t)(PAGE_BYTES - from % PAGE_BYTES) / sizeof(*pointers);
+		size_t room = (size_t)(PAGE_BYTES - from % PAGE_BYTES) / width;
 		size_t want = room ? room : 1, got, end;
 
 		if (want > CAPTURE_LIST_MAX - nr)
 			want = CAPTURE_LIST_MAX - nr;
-		got = capture_read(j->c, from, pointers + nr, want * sizeof(*pointers));
-		got /= sizeof(*pointers);
+		got = capture_read(j->c, from, j->s->area + nr * width, want * width) / width;
 		for (end = nr + got; nr < end; nr++) {
-			if (!pointers[nr]) {
+			if (!capture_number(j->s->area + nr * width, width, false)) {
 				*ret_ended = true;
 				return nr;
 			}
@@ -400,21 +399,21 @@ static size_t read_string_pointers(struct capture_job *j, uint64_t addr, bool *r
 /* Read at once: these are arguments of execve, where a few reads more do not matter. */
 static void push_strv(struct capture_job *j, const struct capture_target *t)
 {
-	const uint64_t *pointers = (const uint64_t *)(const void *)j->s->area;
+	unsigned int width = j->c->narrow ? sizeof(uint32_t) : sizeof(uint64_t);
 	bool ended;
-	size_t nr = read_string_pointers(j, t->addr, &ended), i;
+	size_t nr = read_string_pointers(j, t->addr, width, &ended), i;
 
 	if (!nr && !ended)
 		return;
 	if (!ended)
-		j->c->truncated_bytes += sizeof(*pointers);
+		j->c->truncated_bytes += width;
 	*t->dest = value_list(j->c->arena, (uint32_t)nr);
 	for (i = 0; i < nr; i++) {
 		struct capture_target elem = *t;
 
 		elem.a = &strv_elem;
 		elem.dest = &t->dest->items[i];
-		elem.addr = pointers[i];
+		elem.addr = capture_number(j->s->area + i * width, width, false);
 		elem.len = CAPTURE_ARG_MAX;
 		capture_push(j, &elem);
 	}
@@ -424,7 +423,7 @@ static void push_strv(struct capture_job *j, const struct capture_target *t)
 
 static void finish_vec(struct capture_job *j, struct capture_target *t)
 {
-	unsigned int width = elem_width(t->a);
+	unsigned int width = capture_elem_width(t->a);
 	bool is_signed = kind_infos[t->a->elem].wire == 'i';
 	uint32_t i, nr = (uint32_t)(t->got / width);
 
@@ -478,7 +477,7 @@ static void prepare_list(struct capture_job *j, struct capture_target *t, size_t
 /* How much is to be read; false when there is nothing. */
 static bool prepare(struct capture_job *j, struct capture_target *t)
 {
-	size_t struct_bytes = struct_descs[t->a->struct_id].size_bytes;
+	size_t struct_bytes = capture_layout(j->c, t->a->struct_id).size_bytes;
 
 	switch ((enum kind)t->a->kind) {
 	case KIND_PATH:
@@ -505,7 +504,7 @@ static bool prepare(struct capture_job *j, struct capture_target *t)
 		break;
 	case KIND_PTR:
 	case KIND_VEC:
-		prepare_list(j, t, elem_width(t->a));
+		prepare_list(j, t, capture_elem_width(t->a));
 		break;
 	case KIND_PTRS:
 		prepare_list(j, t, sizeof(uint64_t));
@@ -513,7 +512,7 @@ static bool prepare(struct capture_job *j, struct capture_target *t)
 	case KIND_FDSET:
 		if (t->len > CAPTURE_FDSET_MAX_BITS)
 			t->len = CAPTURE_FDSET_MAX_BITS;
-		t->want = (size_t)(t->len + 63) / 64 * 8;
+		t->want = (size_t)(j->c->narrow ? (t->len + 31) / 32 * 4 : (t->len + 63) / 64 * 8);
 		break;
 	case KIND_ARRAY:
 		if (t->a->struct_id == STRUCT_cmsghdr)
@@ -608,12 +607,12 @@ static void finish(struct capture_job *j, struct capture_target *t)
 }
 
 /* Long lists of structs and names take several turns, all else is read whole. */
-static void limit_turn(struct capture_target *t)
+static void limit_turn(const struct capture *c, struct capture_target *t)
 {
 	size_t item_bytes = 1;
 
 	if (t->a->kind == KIND_ARRAY && t->a->struct_id != STRUCT_cmsghdr)
-		item_bytes = struct_descs[t->a->struct_id].size_bytes;
+		item_bytes = capture_layout(c, t->a->struct_id).size_bytes;
 	else if (t->a->kind != KIND_DIRENTS)
 		return;
 	if (t->want > TURN_BYTES)
@@ -653,7 +652,7 @@ int capture_run(struct capture_job *j)
 		while (s->head < s->queue.len && s->head - from < SPANS_MAX) {
 			struct capture_target *t = &s->queue.items[s->head];
 
-			limit_turn(t);
+			limit_turn(j->c, t);
 			if (t->want > AREA_BYTES - used)
 				break;
 			t->local = s->area + used;

@@ -37,6 +37,17 @@ struct view {
 static struct value struct_value(struct capture_job *j, struct view *v, const struct value *old,
 				 uint64_t extra);
 
+/* Of a struct whose bytes are here; those that only newer calls have are the same for all. */
+static struct capture_layout layout_of(const struct capture_job *j, unsigned int id)
+{
+	struct capture_layout layout = capture_layout(j->c, id);
+
+	if (!layout.places)
+		layout = (struct capture_layout){ struct_descs[id].size_bytes,
+						  struct_descs[id].places() };
+	return layout;
+}
+
 static unsigned int id_of(const struct view *v)
 {
 	return (unsigned int)(v->desc - struct_descs);
@@ -201,12 +212,13 @@ static struct value here_struct(struct capture_job *j, const struct view *v, uns
 				const struct value *old)
 {
 	const struct struct_desc *desc = &struct_descs[v->desc->fields[n].struct_id];
+	struct capture_layout layout = layout_of(j, v->desc->fields[n].struct_id);
 	size_t offset = v->places[n].offset_bytes;
 	struct view inner = {
 		.desc = desc,
-		.places = desc->places(),
+		.places = layout.places,
 		.bytes = v->bytes + offset,
-		.len = v->len - offset < desc->size_bytes ? v->len - offset : desc->size_bytes,
+		.len = v->len - offset < layout.size_bytes ? v->len - offset : layout.size_bytes,
 		.addr = v->addr + offset,
 		.flags = flags_below(v, &v->desc->fields[n]),
 		.arg_no = v->arg_no,
@@ -390,7 +402,7 @@ struct value capture_struct_from(struct capture_job *j, const struct capture_tar
 	const struct struct_desc *desc = &struct_descs[t->a->struct_id];
 	struct view v = {
 		.desc = desc,
-		.places = desc->places(),
+		.places = layout_of(j, t->a->struct_id).places,
 		.bytes = bytes,
 		.len = len,
 		.addr = t->addr,
@@ -418,12 +430,13 @@ static void array_item(struct capture_job *j, struct capture_target *t, const st
 		       size_t i)
 {
 	const struct struct_desc *desc = &struct_descs[t->a->struct_id];
+	struct capture_layout layout = layout_of(j, t->a->struct_id);
 	struct view v = {
 		.desc = desc,
-		.places = desc->places(),
-		.bytes = t->local + i * desc->size_bytes,
-		.len = desc->size_bytes,
-		.addr = t->addr + i * desc->size_bytes,
+		.places = layout.places,
+		.bytes = t->local + i * layout.size_bytes,
+		.len = layout.size_bytes,
+		.addr = t->addr + i * layout.size_bytes,
 		.flags = t->flags,
 		.arg_no = t->arg_no,
 		.moved_bytes = t->moved_bytes,
@@ -439,7 +452,7 @@ static void array_item(struct capture_job *j, struct capture_target *t, const st
 /* A list that takes several turns is as long as it is to be from the first on. */
 void capture_finish_array(struct capture_job *j, struct capture_target *t)
 {
-	size_t size = struct_descs[t->a->struct_id].size_bytes, i, nr = t->got / size;
+	size_t size = layout_of(j, t->a->struct_id).size_bytes, i, nr = t->got / size;
 	bool merge = t->flags & CAPTURE_MERGE;
 	bool ends = nr * size < t->want || t->done + nr == t->len;
 

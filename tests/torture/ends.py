@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""usage: ends.py TORTURE TORTURE_STATIC [PATTERN]...
+"""usage: ends.py TORTURE TORTURE_STATIC TORTURE_NARROW [PATTERN]...
 
 How recordings end: by the program, by signals to it and to the recorder, by a
 full disk, by limits; and attaching and letting go. The program must behave as
@@ -745,4 +745,4 @@ def max_time_asleep():
     expect(check["closed"] and check["ledger"] > 0, "the trace does not say that it ends early")
 
 
-sys.exit(run_cases(sys.argv[3:]))
+sys.exit(run_cases(sys.argv[4:]))

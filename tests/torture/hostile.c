@@ -168,10 +168,10 @@ int mode_int80(int argc, char **argv)
 		if (r != sizeof(text) - 1)
 			return NOT_ALLOWED;
 	}
-	/* fstat64: a struct that is laid out in another way */
+	/* sysinfo: a struct that is laid out in another way, which is not known */
 	__asm__ volatile("int $0x80"
 			 : "=a"(r)
-			 : "a"(197L), "b"(1L), "c"(low)
+			 : "a"(116L), "b"(low)
 			 : "memory", "r8", "r9", "r10", "r11");
 	if (r)
 		return NOT_ALLOWED;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""usage: programs.py TORTURE TORTURE_STATIC [PATTERN]...
+"""usage: programs.py TORTURE TORTURE_STATIC TORTURE_NARROW [PATTERN]...
 
 Records programs that are hard to record. Each counts some of its own calls, and
 the trace must have exactly these. Cases can be chosen by a part of their names.
@@ -18,6 +18,7 @@ from harness import *  # pylint: disable=wildcard-import,wrong-import-position
 
 TORTURE = os.path.abspath(sys.argv[1])
 STATIC = os.path.abspath(sys.argv[2])
+NARROW = os.path.abspath(sys.argv[3])
 
 
 # Threads.
@@ -303,6 +304,46 @@ def int80():
         equal((event["ret"], event["args"]["buf"]["data"]), (21, "through the old door\n"), "write")
 
 
+def texts(vectors):
+    return [v["iov_base"]["data"] for v in vectors]
+
+
+@case("a 32-bit program: its vectors, structs and words, and a ledger entry for the rest")
+def narrow_program():
+    if not os.path.exists(NARROW):
+        raise Skipped("there is no 32-bit libc to link with")
+    out, _ = record(NARROW, status=7, options=["--contents=0"])
+    trace = Trace()
+    equal(trace.check()[0], 0, "status of check")
+    got = {}
+    for event in trace.events("--no-paths"):
+        if "COMPAT" in event.get("flags", ()):
+            got.setdefault(event["call"], []).append(event)
+
+    def args(name):
+        expect(name in got, f"there is no {name}: {sorted(got)}")
+        return got[name][-1]["args"]
+
+    equal(texts(args("writev")["iov"]), ["one", "", "three"], "writev")
+    equal((texts(args("pwritev")["iov"]), args("pwritev")["offset"]),
+          (["one", "", "three"], (1 << 32) + 5), "pwritev")
+    equal(args("preadv")["iov"][0]["iov_base"]["data"], "oneth", "preadv")
+    equal(args("pwrite64")["offset"], 16, "pwrite64")
+    dev, ino, size = map(int, out.split())
+    stat = args("fstat")["statbuf"]
+    equal((stat["st_dev"], stat["st_ino"], stat["st_size"]), (dev, ino, size), "fstat64")
+    equal(args("nanosleep")["duration"], {"tv_sec": 0, "tv_nsec": 1000}, "nanosleep")
+    equal(args("clock_nanosleep")["t"], {"tv_sec": 0, "tv_nsec": 2000}, "clock_nanosleep_time64")
+    equal(len(args("poll")["fds"]), 1, "poll")
+    expect("file" in [d["d_name"] for d in args("getdents64")["dirp"]], "getdents64")
+    equal(args("connect")["addr"]["path"], "no-such-socket", "connect")
+    equal(got["execve"][-1]["args"]["argv"][1:], ["a word", ""], "argv")
+    equal(got["execve"][-1]["args"]["envp"], ["NAME=value"], "envp")
+    lines = trace.ledger()
+    expect(not lines or (len(lines) == 1 and "structures of 32-bit calls" in lines[0]),
+           f"the ledger has something else: {lines}")
+
+
 @case("a static program")
 def static_program():
     if not os.path.exists(STATIC):
@@ -453,4 +494,4 @@ def set_user_id():
     Trace().must_be_whole()
 
 
-sys.exit(run_cases(sys.argv[3:]))
+sys.exit(run_cases(sys.argv[4:]))

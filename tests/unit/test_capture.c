@@ -251,14 +251,30 @@ static void test_unused_is_no_loss(void **state)
 
 static void test_narrow(void **state)
 {
-	struct timespec ts = { 1, 2 };
+	int32_t old_time[2] = { 1, 2 };
+	struct timespec new_time = { 3, 4 };
+	uint32_t last[2] = { (uint32_t)-1, 0 };
 
 	(void)state;
 	capture.narrow = true;
-	CALL(SC_nanosleep, U(put(0, &ts, sizeof(ts))), 0);
-	assert_int_equal(args[0].type, VALUE_ADDR);
+	capture.narrow_nr = 162;
+	CALL(SC_nanosleep, U(put(0, old_time, sizeof(old_time))), 0);
+	SAYS("duration={tv_sec=1, tv_nsec=2}, rem=NULL");
+	/* A call that came with 64-bit times. */
+	capture.narrow_nr = 407;
+	CALL(SC_clock_nanosleep, 1, 0, U(put(0, &new_time, sizeof(new_time))), 0);
+	SAYS("clockid=CLOCK_MONOTONIC, flags=0, t={tv_sec=3, tv_nsec=4}, remain=NULL");
 	CALL(SC_unlink, U(put(0, "f", 2)));
 	SAYS("path=\"f\"");
+	/* At the end of memory: not a byte more than there is. A pointer to nothing is kept as such. */
+	CALL(SC_writev, 1, U(at_end(last, sizeof(last))), 1);
+	SAYS("fd=1, iov=[{iov_base=\"\", iov_len=0}], iovcnt=1");
+	assert_int_equal(capture.nr_unread_structs, 0);
+	/* Laid out in another way, which is not known. */
+	CALL(SC_sysinfo, U(room));
+	returns(0, 0);
+	assert_int_equal(args[0].type, VALUE_ADDR);
+	assert_int_equal(capture.nr_unread_structs, 1);
 }
 
 static void test_data_policies(void **state)

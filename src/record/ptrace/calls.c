@@ -56,6 +56,11 @@ static void widen(struct tracee *t, const struct row *row, unsigned int wide)
 	for (i = 0; i < 6; i++) {
 		const struct arg *a = i < row->nr_args ? &row->args[i] : NULL;
 
+		/* The upper half, where the row has a place for it. */
+		if (a && a->kind == KIND_HOLE && i && wide >> (i - 1) & 1) {
+			t->regs[i] = 0;
+			continue;
+		}
 		t->regs[i] = from < 6 ? raw[from] : 0;
 		if (wide >> i & 1 && from < 5)
 			t->regs[i] |= raw[++from] << 32;
@@ -103,6 +108,7 @@ static void aim_at(struct tracer *tr, struct tracee *t)
 	tr->memory.denied = t->entry_denied;
 	tr->capture.arena = &t->arena;
 	tr->capture.narrow = t->flags & EVENT_COMPAT;
+	tr->capture.narrow_nr = (uint32_t)t->nr;
 	tr->capture.truncated_bytes = t->entry_cut_bytes;
 	tr->capture.nr_unread_structs = t->entry_unread;
 }

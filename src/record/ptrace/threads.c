@@ -96,7 +96,7 @@ static void put_cut(struct tracer *tr, const struct tracee *t)
 		return;
 	loss.count = t->nr_unread_calls;
 	loss.bytes = 0;
-	loss.note = "structures of 32-bit calls are not read";
+	loss.note = "structures of 32-bit calls that are not known here";
 	tracer_put_loss(tr, &loss);
 }
 
