@@ -21,6 +21,7 @@
 /* From the program on our own CPU a stop is there when we look for it. */
 #define LATE_NS UINT64_C(6000)
 #define LATE_STOPS 4u
+#define EARLY_STOPS 16u
 #define PATIENCE_MAX 4096u
 
 static pid_t poll_for_any(enum waiting_way way, uint64_t from_ns, int *ret_status)
@@ -107,9 +108,13 @@ static void follow(struct waiting *w, pid_t tid, uint64_t took_ns)
 	int cpu;
 
 	if (took_ns < LATE_NS) {
-		w->nr_late = w->nr_patience = 0;
+		w->nr_late = 0;
+		/* A few may be so by chance; many are because we are where the program is. */
+		if (++w->nr_early >= EARLY_STOPS)
+			w->nr_patience = 0;
 		return;
 	}
+	w->nr_early = 0;
 	if (tid != w->late_tid)
 		w->nr_late = 0;
 	w->late_tid = tid;

@@ -39,7 +39,7 @@ struct waiting {
 	uint64_t cost_ns[WAITING_NR_WAYS]; /* of a turn, lately */
 
 	pid_t late_tid; /* whose stops come late: so many, one after the other */
-	unsigned int nr_late;
+	unsigned int nr_late, nr_early;
 	unsigned int nr_patience; /* with so many more we do not move */
 };
 
