@@ -144,6 +144,8 @@ static void drop_empty(struct pieces *p, uint32_t first, uint32_t end)
 		else
 			free(p->blocks[i]);
 	}
+	if (kept == end)
+		return;
 	memmove(p->blocks + kept, p->blocks + end, (p->nr_blocks - end) * sizeof(p->blocks[0]));
 	p->nr_blocks -= end - kept;
 }
