@@ -356,7 +356,7 @@ int main(int argc, char **argv)
 	snprintf(trace, sizeof(trace), "%s/bench_compile.%d.trace", dir, (int)getpid());
 	snprintf(plan, sizeof(plan), "%s/bench_compile.%d.plan", dir, (int)getpid());
 	printf("{\n");
-	for (uint64_t n = most / 10; n <= most; n *= 10) {
+	for (uint64_t n = most / 100; n <= most; n *= 10) {
 		make_trace(trace, n);
 		snprintf(name, sizeof(name), "events_%llu", (unsigned long long)n);
 		measure(name, trace, plan, rounds, false);
