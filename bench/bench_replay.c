@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What replay itself costs: cached reads against a loop written by hand, the
- * machinery without calls, satisfied edges, hand-overs against a bare futex.
+ * machinery without calls, satisfied edges, hand-overs against a bare futex, how
+ * late actions are that have a time, and memory.
  * Prints one JSON object. Rounds take turns; figures are medians and the best
  * round.
  *
- *   bench_replay [--rounds N] [--actions N] [--dir DIR]
+ *   bench_replay [--rounds N] [--actions N] [--memory ACTIONS] [--dir DIR]
+ *
+ * --memory: up to so many actions, from a hundredth of it on; 0: not at all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +35,7 @@
 #define FILE_BYTES ((uint64_t)16 << 20)
 #define NR_HANDOVERS 4000
 
-static uint64_t nr_rounds = 7, nr_actions = 40000;
+static uint64_t nr_rounds = 7, nr_actions = 40000, max_memory_actions = 1000000;
 static const char *dir = "/tmp";
 static char tree[PATH_MAX - 64], plan[PATH_MAX];
 
@@ -70,22 +73,40 @@ static double median(struct figure *f)
 }
 
 /* Elapsed and CPU of the lanes, in ns for each of so many actions. */
-static void replay(const char *engine, uint64_t nr, double *ret_wall, double *ret_cpu)
+static struct run_result *run_plan(const struct run_options *o)
 {
 	const char *plans[] = { plan };
-	struct run_options o = { .engine = engine,
-				 .speed = RUN_AFAP,
-				 .verify = RUN_VERIFY_OUTCOME };
 	struct run_result *res;
 	struct err err = { "" };
 
-	if (run_perform(plans, 1, tree, &o, NULL, &res, &err) < 0)
+	if (run_perform(plans, 1, tree, o, NULL, &res, &err) < 0)
 		die("replay", err.text);
 	if (res->end != RUN_COMPLETE || res->nr_mismatches)
 		die("replay", "it was not faithful");
+	return res;
+}
+
+/* How reads are made, besides the usual. */
+enum how { PLAIN, BATCHED, NO_COPY, NR_HOWS };
+
+static void replay_how(const char *engine, enum how how, uint64_t nr, double *ret_wall,
+		       double *ret_cpu)
+{
+	struct run_options o = { .engine = engine,
+				 .speed = RUN_AFAP,
+				 .verify = RUN_VERIFY_OUTCOME,
+				 .batch_reads = how == BATCHED,
+				 .no_copy_reads = how == NO_COPY };
+	struct run_result *res = run_plan(&o);
+
 	*ret_wall = (double)res->elapsed_ns / (double)nr;
 	*ret_cpu = (double)res->lane_cpu_ns / (double)nr;
 	run_result_free(res);
+}
+
+static void replay(const char *engine, uint64_t nr, double *ret_wall, double *ret_cpu)
+{
+	replay_how(engine, PLAIN, nr, ret_wall, ret_cpu);
 }
 
 static uint64_t offset_of(uint64_t thread, uint64_t i, uint64_t size)
@@ -319,6 +340,38 @@ static void write_read_plan(unsigned int nr_lanes, uint64_t nr, uint64_t size)
 	plan_text_close(p);
 }
 
+static void bench_read(struct json *w, uint64_t size, unsigned int nr_threads)
+{
+	static const char *const names[NR_HOWS] = { "plain", "batched", "no_copy" };
+	struct figure ours[NR_HOWS], hand, ours_cpu[NR_HOWS], hand_cpu;
+	uint64_t i, nr = nr_actions / nr_threads;
+	enum how how;
+
+	write_read_plan(nr_threads, nr, size);
+	for (i = 0; i < nr_rounds; i++) {
+		read_by_hand(nr_threads, nr, size, &hand.values[i], &hand_cpu.values[i]);
+		for (how = PLAIN; how < NR_HOWS; how++)
+			replay_how("sys", how, nr * nr_threads, &ours[how].values[i],
+				   &ours_cpu[how].values[i]);
+	}
+	json_object_begin(w);
+	json_kv_u64(w, "bytes", size);
+	json_kv_u64(w, "threads", nr_threads);
+	put_figure(w, "by_hand_ns", &hand);
+	put_figure(w, "by_hand_cpu_ns", &hand_cpu);
+	for (how = PLAIN; how < NR_HOWS; how++) {
+		json_key(w, names[how]);
+		json_object_begin(w);
+		put_figure(w, "ns", &ours[how]);
+		put_figure(w, "cpu_ns", &ours_cpu[how]);
+		json_kv_double(w, "ratio", median(&ours[how]) / median(&hand));
+		json_kv_double(w, "cpu_ratio", median(&ours_cpu[how]) / median(&hand_cpu));
+		json_kv_double(w, "best_cpu_ratio", ours_cpu[how].values[0] / hand_cpu.values[0]);
+		json_object_end(w);
+	}
+	json_object_end(w);
+}
+
 static void bench_reads(struct json *w)
 {
 	static const uint64_t sizes[] = { 1024, 4096, 65536 };
@@ -329,27 +382,81 @@ static void bench_reads(struct json *w)
 	json_array_begin(w);
 	for (s = 0; s < ARRAY_LEN(sizes); s++) {
 		for (t = 0; t < ARRAY_LEN(threads); t++) {
-			struct figure ours, hand, ours_cpu, hand_cpu;
-			uint64_t i, nr = nr_actions / threads[t];
-
-			write_read_plan(threads[t], nr, sizes[s]);
-			for (i = 0; i < nr_rounds; i++) {
-				replay("sys", nr * threads[t], &ours.values[i],
-				       &ours_cpu.values[i]);
-				read_by_hand(threads[t], nr, sizes[s], &hand.values[i],
-					     &hand_cpu.values[i]);
-			}
-			json_object_begin(w);
-			json_kv_u64(w, "bytes", sizes[s]);
-			json_kv_u64(w, "threads", threads[t]);
-			put_figure(w, "ns", &ours);
-			put_figure(w, "by_hand_ns", &hand);
-			put_figure(w, "cpu_ns", &ours_cpu);
-			put_figure(w, "by_hand_cpu_ns", &hand_cpu);
-			json_kv_double(w, "ratio", median(&ours) / median(&hand));
-			json_kv_double(w, "cpu_ratio", median(&ours_cpu) / median(&hand_cpu));
-			json_object_end(w);
+			bench_read(w, sizes[s], threads[t]);
 		}
+	}
+	json_array_end(w);
+}
+
+/* (d) */
+
+static void write_timed_plan(uint64_t per_second, uint64_t nr)
+{
+	struct plan_text *p = plan_text_new(plan, 4);
+	char line[256];
+	uint64_t i;
+
+	for (i = 0; i < nr; i++) {
+		snprintf(line, sizeof(line), "0 1/1 #%llu %llu+100 close(fd=1) = 0",
+			 (unsigned long long)i + 1,
+			 (unsigned long long)(i * NS_PER_S / per_second));
+		plan_text_add(p, line);
+	}
+	plan_text_close(p);
+}
+
+static void bench_lateness(struct json *w)
+{
+	static const uint64_t rates[] = { 1000, 10000, 50000 };
+	size_t k;
+
+	json_key(w, "lateness");
+	json_array_begin(w);
+	for (k = 0; k < ARRAY_LEN(rates); k++) {
+		struct run_options o = { .engine = "null", .speed = RUN_TIMED };
+		struct figure p50, p99, cpu;
+		uint64_t i;
+
+		write_timed_plan(rates[k], rates[k] / 2);
+		for (i = 0; i < nr_rounds; i++) {
+			struct run_result *res = run_plan(&o);
+
+			p50.values[i] = (double)spread_percentile(&res->lateness, 50);
+			p99.values[i] = (double)spread_percentile(&res->lateness, 99);
+			cpu.values[i] = (double)res->lane_cpu_ns / (double)res->elapsed_ns;
+			run_result_free(res);
+		}
+		json_object_begin(w);
+		json_kv_u64(w, "per_second", rates[k]);
+		put_figure(w, "p50_ns", &p50);
+		put_figure(w, "p99_ns", &p99);
+		put_figure(w, "cores", &cpu);
+		json_object_end(w);
+	}
+	json_array_end(w);
+}
+
+/* (e) */
+
+static void bench_memory(struct json *w)
+{
+	uint64_t nr;
+
+	json_key(w, "memory");
+	json_array_begin(w);
+	for (nr = max_memory_actions / 100; nr <= max_memory_actions; nr *= 10) {
+		struct run_options o = { .speed = RUN_AFAP, .verify = RUN_VERIFY_OUTCOME };
+		struct run_result *res;
+
+		write_read_plan(2, nr / 2, 4096);
+		res = run_plan(&o);
+		json_object_begin(w);
+		json_kv_u64(w, "actions", nr);
+		json_kv_u64(w, "peak_memory_bytes", res->peak_memory_bytes);
+		json_kv_u64(w, "load_wait_ns", res->load_wait_ns);
+		json_kv_double(w, "cpu_ns_per_action", (double)res->cpu_ns / (double)nr);
+		json_object_end(w);
+		run_result_free(res);
 	}
 	json_array_end(w);
 }
@@ -388,6 +495,7 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "rounds", required_argument, NULL, 'r' },
 						 { "actions", required_argument, NULL, 'n' },
+						 { "memory", required_argument, NULL, 'm' },
 						 { "dir", required_argument, NULL, 'd' },
 						 { NULL, 0, NULL, 0 } };
 	struct json w;
@@ -398,19 +506,24 @@ int main(int argc, char **argv)
 			nr_rounds = strtoull(optarg, NULL, 10);
 		else if (c == 'n')
 			nr_actions = strtoull(optarg, NULL, 10);
+		else if (c == 'm')
+			max_memory_actions = strtoull(optarg, NULL, 10);
 		else if (c == 'd')
 			dir = optarg;
 		else
 			return 2;
 	}
 	if (!nr_rounds || nr_rounds > ROUNDS_MAX || nr_actions < 8)
-		die("usage", "[--rounds N] [--actions N] [--dir DIR]");
+		die("usage", "[--rounds N] [--actions N] [--memory ACTIONS] [--dir DIR]");
 	make_tree();
 	json_init_file(&w, stdout, JSON_PRETTY);
 	json_object_begin(&w);
 	bench_machinery(&w);
 	bench_handover(&w);
 	bench_reads(&w);
+	bench_lateness(&w);
+	if (max_memory_actions)
+		bench_memory(&w);
 	json_object_end(&w);
 	json_release(&w);
 	remove_tree();

@@ -27,13 +27,14 @@ struct options {
 	enum run_reads reads;
 	enum run_mac_fsync mac_fsync;
 	const char *scale, *scale_compute, *engine, *output;
-	bool force, json, quiet, no_copy_reads, pin, no_contain, privileged_metadata, no_check;
+	bool force, json, quiet, batch_reads, no_copy_reads, pin, no_contain, privileged_metadata,
+		no_check;
 	struct order_choice order;
 	struct block_options block;
 	struct part_choice part;
 	unsigned int cache;
 	bool no_init;
-	uint64_t loops, stall_ns, max_file_bytes, perturb, top;
+	uint64_t loops, stall_ns, min_free_bytes, max_file_bytes, perturb, top;
 };
 
 static const char *const speed_words[] = { "natural", "afap", "timed", NULL };
@@ -72,6 +73,9 @@ static const struct option_spec specs[] = {
 		   "count mismatches, also print them as they happen, or stop at the first"),
 	OPT_U64(0, "show-mismatches", "N", struct options, top,
 		"how many mismatches the report shows, at most 64", .default_text = "10"),
+	OPT_FLAG(0, "batch-reads", struct options, batch_reads,
+		 "make reads with an offset that follow each other in a lane and wait for nothing "
+		 "at once, through an io_uring"),
 	OPT_FLAG(0, "no-copy-reads", struct options, no_copy_reads,
 		 "make reads of 32 KiB and more that need no verification without copying to user "
 		 "space"),
@@ -89,6 +93,9 @@ static const struct option_spec specs[] = {
 		 "run with DIR as root directory only, where the system allows no namespaces"),
 	OPT_FLAG(0, "privileged-metadata", struct options, privileged_metadata,
 		 "apply owners, set-id bits and security attributes"),
+	OPT_SIZE(0, "min-free", "SIZE", struct options, min_free_bytes,
+		 "end the run when the target has less left, 0: use all of it",
+		 .default_text = "a 64th, 64M at most"),
 	OPT_SIZE(0, "max-file-size", "SIZE", struct options, max_file_bytes,
 		 "let no file grow beyond this, RUN included"),
 	OPT_DURATION(0, "stall-timeout", "TIME", struct options, stall_ns,
@@ -206,6 +213,9 @@ static int status_of(const struct cli *cli, const struct run_result *res)
 		return atomic_load(&res->nr_mismatches) ? CLI_DIFFERS : CLI_DONE;
 	case RUN_INTERRUPTED:
 		return cli_fail_with(cli, "interrupted");
+	case RUN_FULL:
+		return cli_fail_with(cli,
+				     "the target is nearly full (--min-free): the run was ended");
 	case RUN_STALLED:
 		return cli_fail_with(cli, "nothing moved any more: the run was ended");
 	default:
@@ -341,6 +351,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.mmap = o->mmap,
 		.reads = o->reads,
 		.mac_fsync = o->mac_fsync,
+		.batch_reads = o->batch_reads,
 		.no_copy_reads = o->no_copy_reads,
 		.pin = o->pin,
 		.no_contain = o->no_contain,
@@ -349,6 +360,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.replace = o->force,
 		.stall_ns = o->stall_ns,
 		.max_file_bytes = o->max_file_bytes,
+		.min_free_bytes = o->min_free_bytes,
 		.perturb_seed = o->perturb,
 		.drop_cache = o->cache == SNAPSHOT_CACHE_DROP,
 	};
@@ -388,6 +400,7 @@ const struct command command_replay = {
 	.options = specs,
 	.nr_options = ARRAY_LEN(specs),
 	.options_size = sizeof(struct options),
-	.defaults = &(const struct options){ .loops = 1, .top = 10 },
+	.defaults = &(
+		const struct options){ .loops = 1, .top = 10, .min_free_bytes = RUN_FREE_DEFAULT },
 	.run = replay_run,
 };

@@ -10,8 +10,11 @@
 #include "order/order.h"
 
 /* By enum run_end; on JSON. */
-const char *const replay_end_words[] = { "complete", "interrupted", "stalled",
-					 "mismatch", "failed",	    "died" };
+const char *const replay_end_words[] = {
+	[RUN_COMPLETE] = "complete",   [RUN_INTERRUPTED] = "interrupted", [RUN_STALLED] = "stalled",
+	[RUN_MISMATCHED] = "mismatch", [RUN_BROKEN] = "failed",		  [RUN_DIED] = "died",
+	[RUN_FULL] = "target full",
+};
 
 static const char *const phase_words[] = {
 	[RUN_LANE_IDLE] = "has not begun",
@@ -300,6 +303,9 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	if (res->nr_fallbacks_direct)
 		buf_printf(&b, "%-22s%llu files: the target cannot\n", "opened without DIRECT",
 			   (unsigned long long)res->nr_fallbacks_direct);
+	if (res->nr_batched)
+		buf_printf(&b, "%-22s%llu made together with others: their times are shares\n",
+			   "batched reads", (unsigned long long)res->nr_batched);
 	if (o->no_copy_reads)
 		buf_puts(&b, "large reads were made without copying to user space\n");
 	put_classes(res, &b);
@@ -482,6 +488,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "peak_memory_bytes", res->peak_memory_bytes);
 	json_kv_u64(w, "opened_without_direct", res->nr_fallbacks_direct);
 	json_kv_bool(w, "no_copy_reads", o->no_copy_reads);
+	json_kv_u64(w, "batched_reads", res->nr_batched);
 	json_tables(w, res);
 	json_object_end(w);
 }

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/banned.h"
 #include "plan/refs.h"
@@ -168,6 +169,29 @@ static bool is_descriptor(const struct facts *facts, const struct value *v)
 	return false;
 }
 
+static void forget_request(const struct facts *facts, enum struct_id id, const struct value *v)
+{
+	const struct struct_desc *d = &struct_descs[id];
+
+	for (unsigned int i = 0; v->type == VALUE_STRUCT && i < d->nr_fields; i++) {
+		struct value *obj = (struct value *)(uintptr_t)value_field(v, i);
+
+		if (obj && !strcmp(d->fields[i].name, "obj") && !is_in_map(facts, obj))
+			*obj = (struct value){ .type = VALUE_NULL };
+	}
+}
+
+/* Requests of aio that were not made, or not seen to be made. */
+static void forget_requests(const struct facts *facts, const struct arg *arg, const struct value *v)
+{
+	if (arg->struct_id != STRUCT_iocb && arg->struct_id != STRUCT_io_event)
+		return;
+	if (v->type != VALUE_LIST)
+		forget_request(facts, arg->struct_id, v);
+	for (uint32_t i = 0; v->type == VALUE_LIST && i < v->count; i++)
+		forget_request(facts, arg->struct_id, &v->items[i]);
+}
+
 /*
  * Numbers that stand for nothing the plan holds: where the program wanted to
  * have something in its memory, descriptors that were not open.
@@ -178,6 +202,8 @@ static void forget_numbers(const struct event *ev, const struct facts *facts, st
 		unsigned int kind = ev->row->args[i].kind;
 		const struct value *v = &ev->args[i];
 
+		if (kind == KIND_ARRAY || kind == KIND_STRUCT)
+			forget_requests(facts, &ev->row->args[i], v);
 		if (kind == KIND_ADDR && !is_in_map(facts, v))
 			args[i] = (struct value){ .type = VALUE_NULL };
 		else if ((kind == KIND_FD || kind == KIND_DIRFD) && v->type == VALUE_INT &&

@@ -34,6 +34,16 @@ enum iocb_cmd {
 	AIO_PWRITEV = 8,
 };
 
+/* An address in the event is that of a context or a request. */
+static void refer(struct call *c, const struct value *where, struct res *res, bool made)
+{
+	if (where)
+		VEC_PUSH(&c->facts->maps,
+			 ((struct map_ref){ .where = (struct value *)(uintptr_t)where,
+					    .map = res,
+					    .made = made }));
+}
+
 static void request_free(struct call *c, struct fsmodel *m, struct aio_request *q)
 {
 	if (c) {
@@ -83,8 +93,8 @@ static struct aio_context *context_find(const struct call *c, uint64_t id)
 }
 
 /* What the request does to its file, from what the transfer found. */
-static void request_new(struct call *c, struct aio_context *x, uint64_t obj, struct inode *i,
-			const struct transfer *t, uint32_t how)
+static struct aio_request *request_new(struct call *c, struct aio_context *x, uint64_t obj,
+				       struct inode *i, const struct transfer *t, uint32_t how)
 {
 	struct aio_request *q = ids_remove(&x->requests, obj);
 
@@ -101,14 +111,17 @@ static void request_new(struct call *c, struct aio_context *x, uint64_t obj, str
 		q->to = t->count > TOUCH_TO_END - t->from ? TOUCH_TO_END : t->from + t->count;
 	}
 	ids_set(&x->requests, obj, q);
+	return q;
 }
 
-static void harvest(struct call *c, struct aio_context *x, uint64_t obj)
+static void harvest(struct call *c, struct aio_context *x, const struct value *obj)
 {
-	struct aio_request *q = ids_remove(&x->requests, obj);
+	struct aio_request *q = ids_remove(&x->requests, value_addr_or0(obj));
 
-	if (q)
-		request_free(c, c->m, q);
+	if (!q)
+		return;
+	refer(c, obj, &q->res, false);
+	request_free(c, c->m, q);
 }
 
 static struct outcome ask_io_setup(struct call *c)
@@ -120,9 +133,9 @@ static struct outcome ask_io_setup(struct call *c)
 
 static void apply_io_setup(struct call *c)
 {
-	uint64_t id = value_addr_or0(value_item(arg_at(c, 1), 0));
+	const struct value *id = value_item(arg_at(c, 1), 0);
 
-	(void)context_new(c, id);
+	refer(c, id, &context_new(c, value_addr_or0(id))->res, true);
 }
 
 const struct call_row model_io_setup = { ask_io_setup, apply_io_setup, NULL };
@@ -143,8 +156,10 @@ static void apply_io_destroy(struct call *c)
 {
 	struct aio_context *x = ids_remove(space_aio(c->proc->space), value_addr_or0(arg_at(c, 0)));
 
-	if (x)
-		context_free(c, c->m, x);
+	if (!x)
+		return;
+	refer(c, arg_at(c, 0), &x->res, false);
+	context_free(c, c->m, x);
 }
 
 const struct call_row model_io_destroy = { ask_context, apply_io_destroy, NULL };
@@ -153,8 +168,10 @@ static void submit(struct call *c, struct aio_context *x, const struct value *io
 {
 	int64_t cmd = value_int_or(field_of(iocb, STRUCT_iocb, "aio_lio_opcode"), AIO_NOOP);
 	int64_t number = value_int_or(field_of(iocb, STRUCT_iocb, "aio_fildes"), -1);
-	uint64_t obj = value_addr_or0(field_of(iocb, STRUCT_iocb, "obj"));
+	const struct value *where = field_of(iocb, STRUCT_iocb, "obj");
+	uint64_t obj = value_addr_or0(where);
 	struct transfer t = { .positional = true };
+	struct aio_request *q;
 	struct inode *i;
 
 	t.d = fd_get(c, number);
@@ -176,7 +193,7 @@ static void submit(struct call *c, struct aio_context *x, const struct value *io
 			i = NULL;
 		else if (t.write && i)
 			transfer_apply(c, &t, t.count);
-		request_new(c, x, obj, i, &t, t.write ? TOUCH_WRITE : TOUCH_READ);
+		q = request_new(c, x, obj, i, &t, t.write ? TOUCH_WRITE : TOUCH_READ);
 		break;
 	case AIO_FSYNC:
 	case AIO_FDSYNC:
@@ -184,12 +201,13 @@ static void submit(struct call *c, struct aio_context *x, const struct value *io
 		if (i)
 			touch_add(c, &i->res, TOUCH_READ | TOUCH_SIZE_READ | TOUCH_META_READ, 0,
 				  TOUCH_TO_END);
-		request_new(c, x, obj, i, &t, TOUCH_READ | TOUCH_SIZE_READ | TOUCH_META_READ);
+		q = request_new(c, x, obj, i, &t, TOUCH_READ | TOUCH_SIZE_READ | TOUCH_META_READ);
 		break;
 	default:
-		request_new(c, x, obj, NULL, &t, 0);
+		q = request_new(c, x, obj, NULL, &t, 0);
 		break;
 	}
+	refer(c, where, &q->res, true);
 }
 
 static struct outcome ask_io_submit(struct call *c)
@@ -210,6 +228,7 @@ static void apply_io_submit(struct call *c)
 
 	if (!x)
 		x = context_new(c, value_addr_or0(arg_at(c, 0)));
+	refer(c, arg_at(c, 0), &x->res, false);
 	for (n = 0; n < nr && (iocb = value_item(arg_at(c, 2), n)); n++)
 		submit(c, x, iocb);
 	c->m->tables->result.ret = n;
@@ -223,8 +242,10 @@ static void apply_io_getevents(struct call *c)
 	struct value *event;
 	uint32_t n;
 
+	if (x)
+		refer(c, arg_at(c, 0), &x->res, false);
 	for (n = 0; x && (event = value_item(arg_at(c, 3), n)); n++)
-		harvest(c, x, value_addr_or0(field_of(event, STRUCT_io_event, "obj")));
+		harvest(c, x, field_of(event, STRUCT_io_event, "obj"));
 }
 
 const struct call_row model_io_getevents = { ask_io_submit, apply_io_getevents, NULL };
@@ -234,8 +255,10 @@ static void apply_io_cancel(struct call *c)
 {
 	struct aio_context *x = context_find(c, value_addr_or0(arg_at(c, 0)));
 
-	if (x)
-		harvest(c, x, value_addr_or0(field_of(arg_at(c, 1), STRUCT_iocb, "obj")));
+	if (!x)
+		return;
+	refer(c, arg_at(c, 0), &x->res, false);
+	harvest(c, x, field_of(arg_at(c, 1), STRUCT_iocb, "obj"));
 }
 
 static struct outcome ask_io_cancel(struct call *c)
@@ -276,8 +299,11 @@ static void apply_mac_submit(struct call *c)
 		x = context_new(c, MAC_CONTEXT);
 	if (c->t1.write && i && !c->t1.d->open->unknown)
 		transfer_apply(c, &c->t1, c->t1.count);
-	request_new(c, x, value_addr_or0(arg_at(c, 0)), i, &c->t1,
-		    c->t1.write ? TOUCH_WRITE : TOUCH_READ);
+	refer(c, arg_at(c, 0),
+	      &request_new(c, x, value_addr_or0(arg_at(c, 0)), i, &c->t1,
+			   c->t1.write ? TOUCH_WRITE : TOUCH_READ)
+		       ->res,
+	      true);
 }
 
 const struct call_row model_aio_read = { ask_mac_submit, apply_mac_submit, NULL };
@@ -299,7 +325,7 @@ static void apply_aio_return(struct call *c)
 	struct aio_context *x = context_find(c, MAC_CONTEXT);
 
 	if (x)
-		harvest(c, x, value_addr_or0(arg_at(c, 0)));
+		harvest(c, x, arg_at(c, 0));
 }
 
 const struct call_row model_aio_error = { ask_mac_request, NULL, NULL };

@@ -85,10 +85,10 @@ struct fd_path {
 	uint32_t rest; /* offset of what follows the number in its bytes */
 };
 
-/* An address in the arguments that lies in a map of a file. */
+/* An address in the arguments that lies in a map of a file, or is that of an aio context or request. */
 struct map_ref {
 	struct value *where; /* NULL: the outcome's ret */
-	struct res *map; /* RES_MAP */
+	struct res *map; /* RES_MAP, RES_AIO */
 	uint64_t offset_bytes; /* from its beginning */
 	bool made;
 };

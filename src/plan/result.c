@@ -243,7 +243,7 @@ static bool is_whole(const struct value *v)
 	return v->type == VALUE_DATA && v->data->kept_bytes == v->data->len_bytes;
 }
 
-static bool hash_whole(const struct value *v, uint64_t len, struct hash128 *ret)
+bool result_hash_value(const struct value *v, uint64_t len, struct hash128 *ret)
 {
 	struct pieces s = { 0 };
 
@@ -316,7 +316,7 @@ static bool hash_dirents_value(uint16_t struct_id, const struct value *v, struct
 		uint64_t type;
 
 		if (!name || !is_whole(name) || !get_number(struct_id, entry, "d_type", &type) ||
-		    !hash_whole(name, name->data->len_bytes, &hash))
+		    !result_hash_value(name, name->data->len_bytes, &hash))
 			return false;
 		result_add(&sum, hash_entry(hash, type));
 	}
@@ -383,7 +383,7 @@ static bool hash_read(const struct row *row, uint64_t len, const struct value *a
 		return true;
 	}
 	if (buf)
-		return hash_whole(buf, len, ret);
+		return result_hash_value(buf, len, ret);
 	buf = find_out(row, args, &struct_id);
 	return buf && struct_id == STRUCT_iovec && hash_vector(buf, len, ret);
 }
@@ -427,7 +427,7 @@ bool result_hash(const struct row *row, const struct outcome *outcome, const str
 		if (!buf)
 			return false;
 		return is_xattr_list(row) ? hash_names_value(buf, len, ret)
-					  : hash_whole(buf, len, ret);
+					  : result_hash_value(buf, len, ret);
 	}
 	return false;
 }

@@ -32,6 +32,8 @@
 bool result_hash(const struct row *row, const struct outcome *outcome, const struct value *args,
 		 struct hash128 *ret);
 
+/* Of data that is all known, at least by its hashes, and so long; as result_hash_data(). */
+MUST_CHECK bool result_hash_value(const struct value *v, uint64_t len, struct hash128 *ret);
 /* The same for bytes at hand: what a replay has read into one buffer. */
 struct hash128 result_hash_data(const void *bytes, uint64_t len);
 /* ... or into several, of which the first len bytes were filled. */

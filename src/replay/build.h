@@ -46,6 +46,8 @@ void *build_scratch(struct builder *b, uint64_t bytes);
 void *build_out(struct builder *b, uint64_t bytes, uint64_t *ret_room);
 /* Bytes that go in, `bytes` of them: what was kept, then filler. */
 void *build_data(struct builder *b, const struct value *v, uint64_t bytes, uint64_t *ret_room);
+#define PATH_BYTES_MAX 65536
+
 /* A string with its NUL. */
 char *build_string(struct builder *b, const struct value *v);
 void build_patch(struct builder *b, void *where, enum patch_kind kind, uint32_t slot,
@@ -57,6 +59,10 @@ void build_number(struct builder *b, const struct arg *arg, const struct value *
 void build_struct(struct builder *b, const struct arg *arg, const struct value *v, uint8_t *mem);
 /* Vectors; `out`: for data that is read. nr is what the call will be told. */
 void *build_iovecs(struct builder *b, const struct value *list, uint64_t nr, bool out);
+/* The pathname of an argument; build_path.c. */
+void *build_path(struct builder *b, unsigned int i);
+/* Registers of a call without dirfds whose pathnames need one (b->from_fds). */
+void build_at_form(struct builder *b);
 /* A slot of the plan as one of the run; READY_NO_SLOT when it is none. */
 uint32_t build_slot(const struct builder *b, int64_t slot);
 

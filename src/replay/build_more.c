@@ -10,6 +10,7 @@
 #include "base/banned.h"
 #include "model/kernel_structs.h"
 #include "plan/refs.h"
+#include "plan/result.h"
 #include "replay/build.h"
 #include "replay/calls.h"
 
@@ -109,12 +110,17 @@ static bool build_iocb(struct builder *b, const struct value *v, struct k_iocb *
 {
 	static const struct arg type = { .kind = KIND_STRUCT, .struct_id = STRUCT_iocb };
 	uint64_t room, nbytes;
+	uint32_t slot;
 
 	build_struct(b, &type, v, (uint8_t *)cb);
 	cb->aio_buf = 0;
 	cb->aio_flags = 0; /* no eventfd: who waits for it waits by an edge */
 	cb->aio_resfd = 0;
 	cb->aio_key = 0;
+	cb->aio_data = 0;
+	if (plan_get_aio_ref(field_of(v, STRUCT_iocb, "obj"), &slot) &&
+	    (slot = build_slot(b, slot)) != READY_NO_SLOT)
+		cb->aio_data = (uint64_t)slot + 1; /* comes back with its result */
 	nbytes = cb->aio_nbytes;
 	switch (cb->aio_lio_opcode) {
 	case 0: /* PREAD */
@@ -287,9 +293,83 @@ static void request_names(struct builder *b, const struct value *sqe, struct req
 	}
 }
 
+static bool is_verified(const struct builder *b)
+{
+	return b->run->o->verify != RUN_VERIFY_OFF && b->run->engine->gives_back &&
+	       !(b->act->flags & ACTION_SETUP);
+}
+
+static bool op_counts_bytes(uint64_t op)
+{
+	switch (op) {
+	case IORING_OP_READ:
+	case IORING_OP_READV:
+	case IORING_OP_READ_FIXED:
+	case IORING_OP_WRITE:
+	case IORING_OP_WRITEV:
+	case IORING_OP_WRITE_FIXED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What the trace says of the requests that were seen to complete here. */
+static void build_ring_completions(struct builder *b, struct completions *all)
+{
+	const struct value *cqes = arg_of(b, "cqes");
+	uint32_t i, nr = cqes->type == VALUE_LIST ? cqes->count : 0;
+
+	if (!nr || nr > REQUESTS_MAX || !is_verified(b))
+		return;
+	all->items = build_alloc(b, nr * sizeof(*all->items), 8);
+	for (i = 0; all->items && i < nr; i++) {
+		const struct value *c = &cqes->items[i];
+		const struct value *res = field_of(c, STRUCT_io_uring_cqe, "res");
+		struct completion *want = &all->items[i];
+
+		want->number = build_uint(field_of(c, STRUCT_io_uring_cqe, "request"));
+		want->res = res->type == VALUE_INT ? res->i : 0;
+		want->counts_bytes =
+			op_counts_bytes(build_uint(field_of(c, STRUCT_io_uring_cqe, "opcode")));
+		want->has_hash = want->counts_bytes && want->res > 0 &&
+				 b->run->o->verify == RUN_VERIFY_DATA &&
+				 result_hash_value(field_of(c, STRUCT_io_uring_cqe, "buf"),
+						   (uint64_t)want->res, &want->hash);
+	}
+	all->nr = all->items ? nr : 0;
+}
+
+/* Likewise of aio: named by the slots of the requests. */
+static void build_aio_completions(struct builder *b)
+{
+	const struct value *list = arg_of(b, "events");
+	uint32_t i, slot, nr = list->type == VALUE_LIST ? list->count : 0;
+	struct requests *all = build_alloc(b, sizeof(*all), 8);
+
+	b->a->extra = all;
+	if (!all || !nr || nr > REQUESTS_MAX || !is_verified(b))
+		return;
+	all->done.items = build_alloc(b, nr * sizeof(*all->done.items), 8);
+	for (i = 0; all->done.items && i < nr; i++) {
+		const struct value *res = field_of(&list->items[i], STRUCT_io_event, "res");
+		const struct value *obj = field_of(&list->items[i], STRUCT_io_event, "obj");
+
+		if (res->type != VALUE_INT || !plan_get_aio_ref(obj, &slot))
+			continue;
+		slot = build_slot(b, slot);
+		if (slot != READY_NO_SLOT)
+			all->done.items[all->done.nr++] = (struct completion){
+				.number = slot, .res = res->i, .counts_bytes = true
+			};
+	}
+}
+
 static void build_request(struct builder *b, const struct value *sqe, struct request *q)
 {
 	q->nr = -1;
+	q->number = sqe_uint(sqe, "request");
+	q->hashes = b->run->o->verify == RUN_VERIFY_DATA;
 	q->slot = READY_NO_SLOT;
 	request_fd(b, sqe, q);
 	switch (sqe_uint(sqe, "opcode")) {
@@ -374,10 +454,27 @@ static void build_uring_enter(struct builder *b)
 		return;
 	}
 	all->items = build_alloc(b, nr * sizeof(*all->items), 8);
-	for (i = 0; all->items && i < nr && !b->unbuilt; i++)
+	for (i = 0; all->items && i < nr && !b->unbuilt; i++) {
 		build_request(b, &list->items[i], &all->items[i]);
+		if (b->a->flags & READY_SINK) /* from here on nobody can look at it */
+			all->items[i].hashes = false;
+	}
 	all->nr = nr;
+	build_ring_completions(b, &all->done);
 	b->a->extra = all;
+}
+
+/* The results of a ring live as long as the run, too. */
+static void build_ring_results(struct builder *b)
+{
+	struct ring_results *results;
+
+	if (!is_verified(b))
+		return;
+	results = xcalloc(1, sizeof(*results));
+	results->next = b->run->ring_results;
+	b->run->ring_results = results;
+	b->a->extra = results;
 }
 
 /* The table lives as long as the run: requests of any lane may use it. */
@@ -457,6 +554,13 @@ void build_more(struct builder *b)
 		break;
 	case SC_io_submit:
 		build_io_submit(b);
+		break;
+	case SC_io_getevents:
+	case SC_io_pgetevents:
+		build_aio_completions(b);
+		break;
+	case SC_io_uring_setup:
+		build_ring_results(b);
 		break;
 	case SC_ioctl_fs_ioc_fiemap:
 		build_fiemap(b);

@@ -9,6 +9,7 @@
 #define REPLAY_CALLS_H
 
 #include "replay/inside.h"
+#include "replay/requests.h"
 
 #define CALL_GENERIC(name)
 #define CALL_SPECIAL(name) void replay_##name(struct lane *l, struct ready *a, struct outcome *out);
@@ -62,7 +63,7 @@ void call_set_fd(struct lane *l, const struct ready *a, unsigned int which, int 
 /* The slot that a register was translated from; NULL when it was none. */
 struct slot *call_slot(struct lane *l, const struct ready *a, unsigned int reg);
 /* Closes what the slot has; EBADF when that is nothing. */
-void call_drop(struct slot *s, struct outcome *out);
+void call_drop(struct lane *l, struct slot *s, struct outcome *out);
 
 /* Swaps two names by a third one, where the file system cannot do it at once. As rename(2). */
 int call_exchange_by_link(const char *one, const char *two);
@@ -73,6 +74,8 @@ struct request {
 	uint32_t slot; /* that an open fills, or READY_NO_SLOT */
 	uint32_t fixed; /* 1 + the index of a registered file; 0: regs[0] is a descriptor */
 	bool opens, closes;
+	bool hashes; /* what it reads is hashed, for who completes it */
+	uint64_t number; /* by which its completion names it */
 	bool swap; /* the descriptor goes to regs[1] */
 	uint64_t regs[6];
 };
@@ -80,6 +83,7 @@ struct request {
 struct requests {
 	uint32_t nr;
 	struct request *items;
+	struct completions done;
 };
 
 /* What io_submit submits. */

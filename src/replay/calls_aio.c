@@ -13,6 +13,7 @@
 
 #include "base/banned.h"
 #include "model/kernel_structs.h"
+#include "plan/result.h"
 #include "replay/calls.h"
 
 #define EVENTS_AT_ONCE 64
@@ -22,8 +23,23 @@ static uint64_t context_of(struct slot *s)
 	return s ? atomic_load(&s->context) : 0;
 }
 
-/* Takes n completions, with patience; what came of them is theirs. */
-static int64_t reap(uint64_t context, uint64_t n)
+static void keep_results(struct run *run, const struct k_io_event *events, long nr)
+{
+	long i;
+
+	for (i = 0; i < nr; i++) {
+		struct slot *s;
+
+		if (!events[i].data || events[i].data > run->nr_slots)
+			continue;
+		s = &run->slots[events[i].data - 1];
+		atomic_store(&s->aio_res, events[i].res);
+		atomic_store(&s->has_aio_res, 1);
+	}
+}
+
+/* Takes n completions, with patience; what came of them is kept in the slots of the requests. */
+static int64_t reap(struct run *run, uint64_t context, uint64_t n)
 {
 	struct k_io_event events[EVENTS_AT_ONCE];
 	uint64_t got = 0;
@@ -34,6 +50,7 @@ static int64_t reap(uint64_t context, uint64_t n)
 
 		if (r <= 0)
 			return got ? (int64_t)got : r;
+		keep_results(run, events, r);
 		got += (uint64_t)r;
 	}
 	return (int64_t)got;
@@ -81,7 +98,7 @@ void replay_io_submit(struct lane *l, struct ready *a, struct outcome *out)
 	call_set(out, syscall(SYS_io_submit, context_of(s), (long)batch->nr, batch->blocks));
 	if (out->err || !batch->nr_writes || out->ret <= 0 || !s)
 		return;
-	early = reap(context_of(s), (uint64_t)out->ret);
+	early = reap(l->run, context_of(s), (uint64_t)out->ret);
 	if (early > 0)
 		atomic_fetch_add(&s->nr_early, (uint64_t)early);
 }
@@ -89,6 +106,7 @@ void replay_io_submit(struct lane *l, struct ready *a, struct outcome *out)
 void replay_io_getevents(struct lane *l, struct ready *a, struct outcome *out)
 {
 	struct slot *s = call_slot(l, a, 0);
+	const struct requests *all = a->extra;
 	uint64_t early, want = a->expected.ret > 0 ? (uint64_t)a->expected.ret : 0;
 	int64_t got;
 
@@ -101,8 +119,10 @@ void replay_io_getevents(struct lane *l, struct ready *a, struct outcome *out)
 	if (early > want)
 		early = want;
 	atomic_fetch_sub(&s->nr_early, early);
-	got = want > early ? reap(context_of(s), want - early) : 0;
+	got = want > early ? reap(l->run, context_of(s), want - early) : 0;
 	call_set(out, got < 0 ? -1 : got + (int64_t)early);
+	if (all)
+		requests_complete_aio(l, &all->done);
 }
 
 void replay_io_pgetevents(struct lane *l, struct ready *a, struct outcome *out)
@@ -120,10 +140,13 @@ void replay_io_cancel(struct lane *l, struct ready *a, struct outcome *out)
 /* Something that can be closed stands for the ring. */
 void replay_io_uring_setup(struct lane *l, struct ready *a, struct outcome *out)
 {
-	if (a->expected.err)
+	if (a->expected.err) {
 		call_stands(a, out);
-	else
-		call_set_fd(l, a, 0, fcntl(l->run->null_fd, F_DUPFD_CLOEXEC, 0), out);
+		return;
+	}
+	if (a->slots[0] != READY_NO_SLOT)
+		atomic_store(&l->run->slots[a->slots[0]].results, (struct ring_results *)a->extra);
+	call_set_fd(l, a, 0, fcntl(l->run->null_fd, F_DUPFD_CLOEXEC, 0), out);
 }
 
 /* The slot of a registered file, NULL when there is none. */
@@ -146,6 +169,29 @@ static struct slot *request_slot(struct lane *l, struct ready *a, struct request
 	return NULL;
 }
 
+/* Kept for who completes it. */
+static void keep_result(struct slot *ring, const struct request *q, int64_t res)
+{
+	struct ring_results *results = ring ? atomic_load(&ring->results) : NULL;
+	struct request_result *kept;
+
+	if (!results)
+		return;
+	kept = &results->items[q->number % RING_RESULTS];
+	kept->number = q->number + 1;
+	kept->res = res;
+	kept->has_hash = q->hashes && res > 0;
+	if (!kept->has_hash)
+		return;
+	if (q->nr == SYS_pread64 || q->nr == SYS_read)
+		kept->hash = result_hash_data((void *)q->regs[1], (uint64_t)res);
+	else if (q->nr == SYS_preadv2)
+		kept->hash = result_hash_vec((const struct iovec *)q->regs[1], q->regs[2],
+					     (uint64_t)res);
+	else
+		kept->has_hash = false;
+}
+
 static void make_request(struct lane *l, struct ready *a, struct slot *ring, struct request *q)
 {
 	struct slot *fixed = q->fixed ? fixed_slot(l, ring, q->fixed - 1) : NULL;
@@ -156,19 +202,22 @@ static void make_request(struct lane *l, struct ready *a, struct slot *ring, str
 		q->regs[q->swap ? 1 : 0] =
 			(uint64_t)(int64_t)(fixed ? atomic_load(&fixed->fd) : -1);
 	if (q->closes) {
-		if (!q->fixed)
-			call_drop(request_slot(l, a, q), &ignored);
+		if (!q->fixed) {
+			call_drop(l, request_slot(l, a, q), &ignored);
+			keep_result(ring, q, ignored.err ? -ignored.err : 0);
+		}
 		return;
 	}
 	if (q->nr < 0)
 		return;
 	r = syscall(q->nr, q->regs[0], q->regs[1], q->regs[2], q->regs[3], q->regs[4], q->regs[5]);
+	keep_result(ring, q, r < 0 ? -errno : r);
 	if (!q->opens || r < 0)
 		return;
 	if (q->slot == READY_NO_SLOT) {
 		(void)close((int)r);
 	} else {
-		int old = atomic_exchange(&l->run->slots[q->slot].fd, (int)r);
+		int old = slot_swap_fd(l->run, &l->run->slots[q->slot], (int)r);
 
 		if (old >= 0)
 			(void)close(old);
@@ -183,6 +232,8 @@ void replay_io_uring_enter(struct lane *l, struct ready *a, struct outcome *out)
 
 	for (i = 0; all && i < all->nr; i++)
 		make_request(l, a, ring, &all->items[i]);
+	if (all)
+		requests_complete(l, ring, &all->done);
 	call_stands(a, out);
 }
 

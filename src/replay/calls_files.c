@@ -117,7 +117,7 @@ void replay_memfd_create(struct lane *l, struct ready *a, struct outcome *out)
 
 void replay_close(struct lane *l, struct ready *a, struct outcome *out)
 {
-	call_drop(call_slot(l, a, 0), out);
+	call_drop(l, call_slot(l, a, 0), out);
 }
 
 /* Its numbers are of no table of ours: what it closes are actions of their own. */
@@ -153,7 +153,7 @@ void replay_dup2(struct lane *l, struct ready *a, struct outcome *out)
 	dup_into_slot(l, a, out);
 	if (!out->err && old && a->slots[0] != READY_NO_SLOT &&
 	    old != &l->run->slots[a->slots[0]] && !(a->flags & READY_SHARED_FD))
-		call_drop(old, &ignored);
+		call_drop(l, old, &ignored);
 }
 
 void replay_dup3(struct lane *l, struct ready *a, struct outcome *out)

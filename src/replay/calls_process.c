@@ -110,27 +110,27 @@ void replay_plan_umask(struct lane *l, struct ready *a, struct outcome *out)
 void replay_plan_drop(struct lane *l, struct ready *a, struct outcome *out)
 {
 	struct slot *s = call_slot(l, a, 0);
-	int fd = s ? atomic_exchange(&s->fd, -1) : -1;
+	int fd = s ? slot_swap_fd(l->run, s, -1) : -1;
 
 	/* What could not be opened cannot be missed. */
 	call_set(out, fd < 0 ? 0 : close(fd));
 }
 
-static void fill_slot(struct slot *s, int fd, struct outcome *out)
+static void fill_slot(struct lane *l, struct slot *s, int fd, struct outcome *out)
 {
 	int old;
 
 	call_set(out, fd < 0 ? -1 : 0);
 	if (fd < 0)
 		return;
-	old = s ? atomic_exchange(&s->fd, fd) : fd;
+	old = s ? slot_swap_fd(l->run, s, fd) : fd;
 	if (old >= 0)
 		(void)close(old);
 }
 
 void replay_plan_handle(struct lane *l, struct ready *a, struct outcome *out)
 {
-	fill_slot(call_slot(l, a, 1), open((char *)a->regs[0], O_PATH | O_DIRECTORY | O_CLOEXEC),
+	fill_slot(l, call_slot(l, a, 1), open((char *)a->regs[0], O_PATH | O_DIRECTORY | O_CLOEXEC),
 		  out);
 }
 
@@ -152,7 +152,7 @@ void replay_plan_open(struct lane *l, struct ready *a, struct outcome *out)
 	} else {
 		fd = fcntl(l->run->null_fd, F_DUPFD_CLOEXEC, 0);
 	}
-	fill_slot(call_slot(l, a, 4), fd, out);
+	fill_slot(l, call_slot(l, a, 4), fd, out);
 }
 
 /* Only what it asks of the storage is done: the image is found, opened and its head read. */

@@ -165,6 +165,15 @@ static bool sums_equal(const struct slot *s)
 	return false;
 }
 
+void check_odd(struct lane *l, const struct ready *a, uint64_t nr, struct note *note)
+{
+	struct ready shown = *a;
+
+	shown.expected = l->odd.expected;
+	mismatch(l, &shown, &l->odd.got, nr, l->odd.kind, note);
+	l->odd.is_set = false;
+}
+
 /*
  * A listing comes in as many parts as the file system likes, so only the whole
  * of it can be compared: at the recorded end, for which the rest is read here

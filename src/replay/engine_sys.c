@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "replay/batch.h"
 #include "replay/calls.h"
 
 /* Of rows that are not made a stated fact: their recorded outcome stands. */
@@ -71,15 +72,24 @@ void call_set_fd(struct lane *l, const struct ready *a, unsigned int which, int 
 	}
 	out->ret = a->expected.ret;
 	/* Somebody whose end was not recorded may have left it open. */
-	old = atomic_exchange(&l->run->slots[a->slots[which]].fd, fd);
+	old = slot_swap_fd(l->run, &l->run->slots[a->slots[which]], fd);
 	if (old >= 0)
 		(void)close(old);
 }
 
-void call_drop(struct slot *s, struct outcome *out)
+int slot_swap_fd(struct run *run, struct slot *s, int fd)
+{
+	int old = atomic_exchange(&s->fd, fd);
+
+	if (UNLIKELY(atomic_load(&s->nr_rings)))
+		batch_forget(run, s);
+	return old;
+}
+
+void call_drop(struct lane *l, struct slot *s, struct outcome *out)
 {
 	/* Taken first: of two that close it only one does. */
-	int fd = s ? atomic_exchange(&s->fd, -1) : -1;
+	int fd = s ? slot_swap_fd(l->run, s, -1) : -1;
 
 	call_set(out, close(fd));
 }

@@ -31,6 +31,10 @@ struct slot {
 	_Atomic uint64_t addr, len_bytes; /* of a map */
 	_Atomic uint64_t context; /* of aio */
 	_Atomic uint64_t nr_early; /* completions that were taken before they were asked for */
+	_Atomic uint32_t nr_rings; /* of lanes, in which the descriptor is registered (batch.h) */
+	struct ring_results *_Atomic results; /* of an io_uring; belongs to the run */
+	_Atomic int64_t aio_res; /* of an aio request */
+	_Atomic uint32_t has_aio_res;
 	struct ring_files *_Atomic files; /* of an io_uring; belongs to the run */
 	/* Of a listing: what was recorded and what was found since its beginning, low and high halves. */
 	_Atomic uint64_t listed[4];
@@ -187,9 +191,17 @@ struct lane_sums {
 	uint64_t nr_done, nr_made, nr_verified, nr_results;
 	uint64_t edge_wait_ns, nr_edge_waits, deadline_wait_ns, load_wait_ns, note_wait_ns;
 	uint64_t nr_direct; /* fallbacks */
+	uint64_t nr_batched; /* reads */
 	uint64_t nr_setup; /* actions that only made a state */
 	uint64_t last_exit_ns;
 	uint64_t cpu_ns;
+};
+
+/* A request that came out otherwise: the action that completes it is a mismatch. */
+struct lane_odd {
+	bool is_set;
+	enum run_mismatch_kind kind;
+	struct outcome expected, got;
 };
 
 struct lane {
@@ -208,6 +220,8 @@ struct lane {
 	struct lane_sums sums;
 	struct run_lane_state *state; /* shared with who watches */
 	uint64_t rng;
+	struct lane_odd odd; /* of the present action */
+	struct batch *_Atomic batch; /* NULL: none */
 	pthread_t thread;
 	bool created;
 
@@ -273,6 +287,7 @@ struct run {
 	struct trace_writer *writer;
 	struct trace_feed *feed;
 	struct ring_files *ring_files; /* loader: all, to be freed */
+	struct ring_results *ring_results; /* likewise */
 	struct patch *patch_room; /* loader: RUN_PATCHES_MAX */
 };
 
@@ -301,7 +316,21 @@ static inline bool lane_is_prologue(const struct lane *l)
 	return !l->plan_lane && plan_totals(l->plan->plan)->has_prologue;
 }
 
+/* A descriptor goes into the slot, -1: none; what was there, for the caller to close. */
+int slot_swap_fd(struct run *run, struct slot *s, int fd);
+
 /* lane.c */
+/* When an action was performed. */
+struct lane_times {
+	uint64_t enter_ns, exit_ns, edge_wait_ns;
+	uint64_t deadline_ns; /* 0: none */
+};
+
+/* The outcome is verified and noted; the others have been told. */
+void lane_conclude(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
+		   const struct lane_times *t);
+/* Actions up to this position of the ring are done with. */
+void lane_release(struct lane *l, uint64_t pos);
 void *lane_main(void *arg);
 /* The next action or NULL at the end, or when the run is stopped. */
 struct ready *lane_next(struct lane *l);
@@ -311,6 +340,8 @@ struct ready *lane_next(struct lane *l);
 bool check_value_matters(const struct row *row);
 void check_outcome(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
 		   struct note *note);
+/* What requests_compare() found. */
+void check_odd(struct lane *l, const struct ready *a, uint64_t nr, struct note *note);
 void check_result(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
 		  struct note *note);
 

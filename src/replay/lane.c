@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "replay/batch.h"
 #include "replay/inside.h"
 
 /* Of a perturbed run: one action in so many is held up, by at most so much. */
@@ -46,18 +47,23 @@ static void starve(struct lane *l)
 	l->sums.load_wait_ns += ticker_now_ns(&run->ticker) - begin_ns;
 }
 
+void lane_release(struct lane *l, uint64_t pos)
+{
+	atomic_store_explicit(&l->ring.tail, pos, memory_order_release);
+	if (UNLIKELY(pos >= atomic_load_explicit(&l->ring.low, memory_order_relaxed))) {
+		atomic_store_explicit(&l->ring.low, UINT64_MAX, memory_order_relaxed);
+		bell_ring(&l->run->loader_bell);
+	}
+}
+
 static void release(struct lane *l, const struct ready *a)
 {
 	uint64_t tail = atomic_load_explicit(&l->ring.tail, memory_order_relaxed) + a->size;
 	bool big = a->flags & READY_BIG;
 
-	atomic_store_explicit(&l->ring.tail, tail, memory_order_release);
-	if (UNLIKELY(tail >= atomic_load_explicit(&l->ring.low, memory_order_relaxed))) {
-		atomic_store_explicit(&l->ring.low, UINT64_MAX, memory_order_relaxed);
+	lane_release(l, tail);
+	if (UNLIKELY(big))
 		bell_ring(&l->run->loader_bell);
-	} else if (UNLIKELY(big)) {
-		bell_ring(&l->run->loader_bell);
-	}
 }
 
 struct ready *lane_next(struct lane *l)
@@ -299,60 +305,67 @@ static void call_from_fds(struct lane *l, struct ready *a, struct outcome *got)
 		(void)close(cwd);
 }
 
+void lane_conclude(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
+		   const struct lane_times *t)
+{
+	struct note *note = next_note(l);
+
+	atomic_store_explicit(&l->state->nr_done, nr + 1, memory_order_relaxed);
+	l->sums.last_exit_ns = t->exit_ns;
+	l->sums.nr_setup += (a->flags & READY_SETUP) != 0;
+	fill_note(note, a, got);
+	note->enter_ns = t->enter_ns;
+	note->exit_ns = t->exit_ns;
+	note->edge_wait_ns = t->edge_wait_ns;
+	note->late_ns = 0;
+	if (t->deadline_ns) {
+		note->flags |= NOTE_TIMED;
+		note->late_ns = clock_sub_ns(t->enter_ns, t->deadline_ns);
+	}
+	if (a->flags & READY_VERIFY) {
+		check_outcome(l, a, got, nr, note);
+		if ((a->flags & READY_RESULT) && !(note->flags & NOTE_MISMATCH))
+			check_result(l, a, got, nr, note);
+	}
+	if (UNLIKELY(l->odd.is_set))
+		check_odd(l, a, nr, note);
+	push_note(l);
+}
+
 static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 {
 	struct run *run = l->run;
-	uint64_t edge_wait_ns = 0, deadline_ns, enter_ns, exit_ns;
+	struct lane_times t = { 0 };
 	struct outcome got;
-	struct note *note;
 
 	atomic_store_explicit(&l->state->seq, a->seq, memory_order_relaxed);
 	atomic_store_explicit(&l->state->row_id, a->row_id, memory_order_relaxed);
 	if (UNLIKELY(run->o->perturb_seed))
 		perturb(l);
-	if (a->nr_edges && !wait_edges(l, a, &edge_wait_ns))
+	if (a->nr_edges && !wait_edges(l, a, &t.edge_wait_ns))
 		return false;
-	deadline_ns = deadline_of(l, a, edge_wait_ns);
-	if (deadline_ns) {
-		wait_deadline(l, deadline_ns);
+	t.deadline_ns = deadline_of(l, a, t.edge_wait_ns);
+	if (t.deadline_ns) {
+		wait_deadline(l, t.deadline_ns);
 		if (run_is_stopped(run))
 			return false;
 	}
-	note = next_note(l);
 	put_slots(l, a);
 	if (run->has_started_edges)
 		sync_set(&l->started, nr + 1);
 	set_phase(l, RUN_LANE_CALL);
-	enter_ns = ticker_now_ns(&run->ticker);
+	t.enter_ns = ticker_now_ns(&run->ticker);
 	if (UNLIKELY(a->flags & READY_FROM_FDS))
 		call_from_fds(l, a, &got);
 	else if (a->fn)
 		a->fn(l, a, &got);
 	else
 		got = a->expected;
-	exit_ns = ticker_now_ns(&run->ticker);
+	t.exit_ns = ticker_now_ns(&run->ticker);
 	if (UNLIKELY(got.err == EINTR) && run_is_stopped(run))
 		return false; /* by us */
 	sync_set(&l->done, nr + 1);
-	atomic_store_explicit(&l->state->nr_done, nr + 1, memory_order_relaxed);
-
-	l->sums.last_exit_ns = exit_ns;
-	l->sums.nr_setup += (a->flags & READY_SETUP) != 0;
-	fill_note(note, a, &got);
-	note->enter_ns = enter_ns;
-	note->exit_ns = exit_ns;
-	note->edge_wait_ns = edge_wait_ns;
-	note->late_ns = 0;
-	if (deadline_ns) {
-		note->flags |= NOTE_TIMED;
-		note->late_ns = clock_sub_ns(enter_ns, deadline_ns);
-	}
-	if (a->flags & READY_VERIFY) {
-		check_outcome(l, a, &got, nr, note);
-		if ((a->flags & READY_RESULT) && !(note->flags & NOTE_MISMATCH))
-			check_result(l, a, &got, nr, note);
-	}
-	push_note(l);
+	lane_conclude(l, a, &got, nr, &t);
 	return true;
 }
 
@@ -372,6 +385,11 @@ static void work(struct lane *l)
 	struct ready *a;
 
 	while (!run_is_stopped(l->run) && (a = lane_next(l))) {
+		uint64_t n = l->batch ? batch_perform(l, a, nr) : 0;
+
+		nr += n;
+		if (n)
+			continue;
 		if (!perform(l, a, nr))
 			break;
 		nr++;
@@ -386,6 +404,7 @@ static bool set_up(struct lane *l)
 {
 	struct run *run = l->run;
 	cpu_set_t cpus;
+	int r;
 
 	if (unshare(CLONE_FS) < 0) {
 		run_fail(run, -errno, "cannot give lane %u a cwd of its own",
@@ -393,6 +412,17 @@ static bool set_up(struct lane *l)
 		return false;
 	}
 	(void)prctl(PR_SET_TIMERSLACK, 1UL); /* where it is not heard, lateness will show it */
+	if (run->o->batch_reads && !run->o->perturb_seed && run->engine->gives_back) {
+		struct batch *b = batch_new(l, &r);
+
+		if (!b) {
+			run_fail(run, -r,
+				 "cannot batch reads: the kernel gives lane %u no io_uring",
+				 (unsigned int)l->number);
+			return false;
+		}
+		atomic_store(&l->batch, b);
+	}
 	if (run->o->pin) {
 		CPU_ZERO(&cpus);
 		CPU_SET(l->number % run->hub.nr_cpus, &cpus);

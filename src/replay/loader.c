@@ -18,6 +18,7 @@
 
 #include "base/banned.h"
 #include "replay/inside.h"
+#include "replay/requests.h"
 
 #define RINGS_BYTES ((uint64_t)24 << 20) /* of all lanes */
 #define RING_MIN_BYTES ((uint64_t)64 << 10)
@@ -300,6 +301,7 @@ int loader_prepare(struct run *run, struct err *err)
 
 void loader_release(struct run *run)
 {
+	struct ring_results *results;
 	struct ring_files *files;
 	uint32_t i;
 
@@ -316,6 +318,10 @@ void loader_release(struct run *run)
 	while ((files = run->ring_files)) {
 		run->ring_files = files->next;
 		free(files);
+	}
+	while ((results = run->ring_results)) {
+		run->ring_results = results->next;
+		free(results);
 	}
 	free(run->patch_room);
 }

@@ -15,6 +15,7 @@
 
 #include "base/banned.h"
 #include "base/buf.h"
+#include "replay/batch.h"
 #include "replay/contain.h"
 #include "replay/inside.h"
 
@@ -425,6 +426,7 @@ static void sum_up(struct run *run)
 		res->load_wait_ns += s->load_wait_ns;
 		res->note_wait_ns += s->note_wait_ns;
 		res->nr_fallbacks_direct += s->nr_direct;
+		res->nr_batched += s->nr_batched;
 		res->lane_cpu_ns += s->cpu_ns;
 		if (s->last_exit_ns > last_ns)
 			last_ns = s->last_exit_ns;
@@ -518,6 +520,8 @@ int run_perform_here(const char *const *plans, unsigned int nr_plans, const char
 	}
 	if (run.lanes)
 		loader_release(&run);
+	for (i = 0; run.lanes && i < run.nr_lanes; i++)
+		batch_free(run.lanes[i].batch);
 	for (i = 0; run.lanes && i < run.nr_lanes; i++)
 		if (run.lanes[i].memory.out)
 			(void)munmap(run.lanes[i].memory.out,

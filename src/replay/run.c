@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@
 #include "replay/inside.h"
 
 #define POLL_MS 20
+#define FREE_PART 64
+#define FREE_MAX_BYTES ((uint64_t)64 << 20)
 #define STALL_NS (10 * NS_PER_S)
 /* A process that was asked to end and does not is ended. */
 #define GRACE_NS (3 * NS_PER_S)
@@ -100,7 +103,14 @@ static NORETURN void child(const char *const *plans, unsigned int nr_plans, cons
 	_exit(0);
 }
 
+/* What must be left of the target; both 0: all may be used. */
+struct reserve {
+	uint64_t bytes, files;
+};
+
 struct watch {
+	const char *dir;
+	struct reserve reserve;
 	const struct run_options *o;
 	const struct run_watcher *w;
 	struct run_result *res;
@@ -143,6 +153,38 @@ static void look_for_stall(struct watch *x, uint64_t now_ns)
 		ask_to_stop(x, RUN_STALLED);
 }
 
+static void set_reserve(struct watch *x)
+{
+	struct statvfs st;
+
+	x->reserve.bytes = x->o->min_free_bytes;
+	if (x->o->min_free_bytes != RUN_FREE_DEFAULT)
+		return;
+	x->reserve.bytes = 0;
+	if (statvfs(x->dir, &st) < 0)
+		return;
+	x->reserve.bytes = (uint64_t)st.f_blocks / FREE_PART * st.f_frsize;
+	if (x->reserve.bytes > FREE_MAX_BYTES)
+		x->reserve.bytes = FREE_MAX_BYTES;
+	x->reserve.files = (uint64_t)st.f_files / FREE_PART;
+	/* What was scarce before the run is not its fault. */
+	if ((uint64_t)st.f_bavail * st.f_frsize < 2 * x->reserve.bytes)
+		x->reserve.bytes = (uint64_t)st.f_bavail * st.f_frsize / 2;
+	if (st.f_favail < 2 * x->reserve.files)
+		x->reserve.files = st.f_favail / 2;
+}
+
+static void look_for_space(struct watch *x)
+{
+	struct statvfs st;
+
+	if ((!x->reserve.bytes && !x->reserve.files) || statvfs(x->dir, &st) < 0)
+		return;
+	if ((uint64_t)st.f_bavail * st.f_frsize < x->reserve.bytes ||
+	    (st.f_files && st.f_favail < x->reserve.files))
+		ask_to_stop(x, RUN_FULL);
+}
+
 static void tell_mismatches(struct watch *x)
 {
 	if (x->o->on_mismatch != RUN_MISMATCH_WARN || !x->w->mismatch)
@@ -164,6 +206,7 @@ static void look(struct watch *x)
 	if (x->w->want_stop && x->w->want_stop(x->w->arg))
 		ask_to_stop(x, RUN_INTERRUPTED);
 	look_for_stall(x, now_ns);
+	look_for_space(x);
 	tell_mismatches(x);
 	if (x->w->progress)
 		x->w->progress(x->w->arg, x->res);
@@ -235,6 +278,8 @@ int run_perform(const char *const *plans, unsigned int nr_plans, const char *dir
 	r = new_result(nr_lanes, &x.res, err);
 	if (r < 0)
 		return r;
+	x.dir = real;
+	set_reserve(&x);
 	x.pid = fork();
 	if (x.pid < 0) {
 		r = err_set(err, -errno, "cannot start the process of the run");

@@ -34,6 +34,9 @@ enum run_mmap { RUN_MMAP_TOUCH, RUN_MMAP_MAP, RUN_MMAP_POPULATE, RUN_MMAP_SKIP }
 enum run_mac_fsync { RUN_MAC_FSYNC_DURABLE, RUN_MAC_FSYNC_DEVICE };
 enum run_reads { RUN_READS_ALL, RUN_READS_NONE, RUN_READS_CACHE_MISSES };
 
+/* A 64th of the target, 64 MiB at most; and a 64th of the files that it can have. */
+#define RUN_FREE_DEFAULT UINT64_MAX
+
 struct run_options {
 	const char *engine; /* a name of engines.def; NULL: sys */
 	enum run_speed speed;
@@ -43,6 +46,7 @@ struct run_options {
 	enum run_mmap mmap;
 	enum run_reads reads;
 	enum run_mac_fsync mac_fsync; /* what an fsync of macOS becomes */
+	bool batch_reads; /* reads of a lane that follow each other and wait for nothing are made at once */
 	bool no_copy_reads; /* reads of 32 KiB and more whose data is not verified are sent to the null device */
 	bool pin; /* each lane to a core, in turn */
 	bool no_contain;
@@ -51,6 +55,7 @@ struct run_options {
 	bool drop_cache; /* what a prologue brought into memory is dropped before the clock starts */
 	bool replace; /* an existing output is replaced */
 	uint64_t stall_ns; /* end the run when nothing moved for so long; 0: never */
+	uint64_t min_free_bytes; /* the run ends when the target has less left; RUN_FREE_DEFAULT */
 	uint64_t max_file_bytes; /* no file grows beyond; 0: no limit */
 	uint64_t perturb_seed; /* not 0: random delays before actions, to try the order */
 };
@@ -116,7 +121,15 @@ struct run_lane_state {
 };
 
 /* Why a run ended before its actions did. */
-enum run_end { RUN_COMPLETE, RUN_INTERRUPTED, RUN_STALLED, RUN_MISMATCHED, RUN_BROKEN, RUN_DIED };
+enum run_end {
+	RUN_COMPLETE,
+	RUN_INTERRUPTED,
+	RUN_STALLED,
+	RUN_MISMATCHED,
+	RUN_BROKEN,
+	RUN_DIED,
+	RUN_FULL
+};
 
 struct run_result {
 	_Atomic uint32_t stop; /* enum run_end; not 0: everybody ends as soon as possible */
@@ -137,6 +150,7 @@ struct run_result {
 	uint64_t edge_wait_ns, deadline_wait_ns, load_wait_ns, note_wait_ns;
 	uint64_t nr_edge_waits;
 	uint64_t nr_fallbacks_direct; /* files opened without O_DIRECT, for the target cannot */
+	uint64_t nr_batched; /* reads that were made together with others */
 	uint64_t nr_unbuilt; /* actions that lacked what a call needs: not made */
 	uint64_t peak_memory_bytes;
 	uint64_t cpu_ns; /* of the run's process */

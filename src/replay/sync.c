@@ -14,8 +14,10 @@
 #define NR_SPINS 50
 #define YIELDS_MAX 200
 #define YIELDERS_MAX 4
-/* So often a waiter that has learned to sleep tries again whether spinning pays. */
-#define RETRY_EVERY 64
+#define YIELD_MAX_NS (20 * NS_PER_US) /* a sleep and a wake-up cost as much */
+/* After so many waits one that has learned to sleep tries again whether spinning pays: ever rarer. */
+#define RETRY_FIRST 64
+#define RETRY_LAST 4096
 
 void sync_hub_init(struct sync_hub *h, uint32_t nr_lanes, const _Atomic uint32_t *stop)
 {
@@ -84,20 +86,26 @@ static bool spin(const struct sync_counter *c, uint64_t wanted)
 	return false;
 }
 
-/* Few at a time: many yielders only hand the core to each other. */
+/*
+ * Few at a time: many yielders only hand the core to each other. And only while
+ * the core comes back at once: where others outside of the run want it too, a
+ * sleeper that is woken gets it sooner than one that gave it away.
+ */
 static bool yield(const struct sync_counter *c, uint64_t wanted, uint32_t budget,
 		  struct sync_hub *h)
 {
-	bool reached = false;
+	uint64_t begin_ns = clock_monotonic_ns();
+	bool reached = false, soon = true;
 	uint32_t i;
 
 	if (atomic_fetch_add_explicit(&h->nr_yielders, 1, memory_order_relaxed) < YIELDERS_MAX)
-		for (i = 0; i < budget && !reached; i++) {
+		for (i = 0; i < budget && !reached && soon; i++) {
 			(void)sched_yield(); /* cannot fail */
 			reached = spin(c, wanted);
+			soon = clock_monotonic_ns() - begin_ns < YIELD_MAX_NS;
 		}
 	atomic_fetch_sub_explicit(&h->nr_yielders, 1, memory_order_relaxed);
-	return reached;
+	return reached && soon;
 }
 
 /* Whether to try before sleeping, and how long: what paid last time is tried longer. */
@@ -105,7 +113,7 @@ static bool wait_awake(const struct sync_counter *c, uint64_t wanted, struct syn
 		       struct sync_hub *h)
 {
 	bool fits = atomic_load_explicit(&h->nr_runnable, memory_order_relaxed) <= h->nr_cpus;
-	bool retry = w->nr_waits++ % RETRY_EVERY == 0;
+	bool retry = w->nr_waits++ >= w->retry_at;
 
 	if (!fits || (!w->budget && !retry))
 		return false;
@@ -113,9 +121,16 @@ static bool wait_awake(const struct sync_counter *c, uint64_t wanted, struct syn
 		w->budget = YIELDS_MAX / 8;
 	if (spin(c, wanted) || yield(c, wanted, w->budget, h)) {
 		w->budget = w->budget * 2 < YIELDS_MAX ? w->budget * 2 : YIELDS_MAX;
+		w->pause = 0;
 		return true;
 	}
 	w->budget /= 8;
+	if (!w->budget) {
+		w->pause = w->pause ? w->pause * 2 : RETRY_FIRST;
+		if (w->pause > RETRY_LAST)
+			w->pause = RETRY_LAST;
+		w->retry_at = w->nr_waits + w->pause;
+	}
 	return false;
 }
 

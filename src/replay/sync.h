@@ -47,7 +47,8 @@ struct sync_hub {
 /* A waiter's own memory of what paid. Zeroed: nothing known. */
 struct sync_waiter {
 	uint32_t budget; /* of yields */
-	uint32_t nr_waits;
+	uint64_t nr_waits, retry_at;
+	uint32_t pause; /* waits between two tries */
 };
 
 void sync_hub_init(struct sync_hub *h, uint32_t nr_lanes, const _Atomic uint32_t *stop);

@@ -157,6 +157,10 @@ fd = os.open("d", os.O_RDONLY)
 d = f"/proc/self/fd/{fd}"
 os.rename(d + "/f", "g"); os.link("g", d + "/h"); os.symlink("x", d + "/s"); os.rename("g", d + "/g")
 os.chdir(d + "/e"); open("here", "w").write(os.readlink("../s")); os.listdir("/")'
+for engine in libaio io_uring; do
+	same "fio with $engine" "fio --name=x --size=128k --bs=4k --rw=randrw --iodepth=4 --ioengine=$engine \
+	      --verify=crc32c --thread --eta=never --output=/dev/null" fio
+done
 same descriptors-as-names "python3 -I -c '$through'" python3
 same rsync "$tree; rsync -a t/ u; echo more >>t/a/1; rsync -a t/ u; rm t/a/2; rsync -a --delete t/ u" rsync
 if [ "${1-}" = --long ]; then

@@ -355,6 +355,72 @@ for how in touch map populate skip; do
 	ok $? "maps: $how"
 done
 
+# Reads at once: of several files, into a slot that is closed and used again, with a short one and a failing one.
+{
+	echo '0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0'
+	echo '0 open(path="/g", flags=O_RDWR|O_CREAT, mode=0644) = 1'
+	echo '0 write(fd=0, buf="abcdefgh", count=8) = 8'
+	echo '0 write(fd=1, buf="ABCDEFGH", count=8) = 8'
+	for i in 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7; do
+		echo "0 pread64(fd=0, buf=\"$(echo abcdefgh | cut -c $((i + 1)))\", count=1, offset=$i) = 1"
+	done
+	for i in 0 1 2 3 4 5; do
+		echo "0 pread64(fd=1, buf=\"$(echo ABCDEFGH | cut -c $((i + 1))-)\", count=100, offset=$i) = $((8 - i))"
+		echo "0 pread64(fd=2, count=1, offset=0) = -1 EBADF"
+	done
+	echo '0 close(fd=0) = 0'
+	echo '0 open(path="/g", flags=O_RDONLY, mode=0) = 0'
+	for i in 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7; do
+		echo "0 pread64(fd=0, buf=\"$(echo ABCDEFGH | cut -c $((i + 1)))\", count=1, offset=$i) = 1"
+	done
+	echo '1 <0:40 pread64(fd=1, buf="AB", count=2, offset=0) = 2'
+} | plan batch 4
+fresh
+"$REPRISE" replay --json --speed=afap --batch-reads batch.plan tree >out 2>err
+status=$?
+if [ $status -eq 2 ] && grep -q 'no io_uring' err; then
+	nr=$((nr + 1))
+	echo "ok $nr - reads at once # SKIP $(head -n 1 err)"
+else
+	[ $status -eq 0 ] && json 'd["mismatches"] == 0 and d["calls"]["pread64"]["made"] == 53 and d["batched_reads"] == 52
+		and d["verified_results"] == 47'
+	ok $? 'reads at once'
+fi
+fresh
+printf '0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0\n0 write(fd=0, buf="abcd", count=4) = 4\n' >odd.txt
+for i in 0 1 2 3; do echo "0 pread64(fd=0, buf=\"X\", count=1, offset=$i) = 1"; done >>odd.txt
+echo '0 pread64(fd=0, count=2, offset=3) = 2' >>odd.txt
+plan odd 2 <odd.txt
+for option in --pin --batch-reads; do
+	fresh
+	"$REPRISE" replay --json --speed=afap $option odd.plan tree >out 2>err
+	json 'd["mismatches_by_kind"]["other_result"] == 4 and d["mismatches_by_kind"]["short"] == 1' || grep -q 'no io_uring' err
+	ok $? "other data and short reads are found: $option"
+done
+
+# Requests: what they gave is compared when their completion comes, here or in a later call.
+uring() {
+	plan uring 4 <<END
+0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0
+0 io_uring_setup(entries=8, params={flags=0}) = 1
+0 flags=16 io_uring_enter(fd=1, to_submit=2, min_complete=1, flags=0, argp=NULL, argsz=0, sqes=[{opcode=IORING_OP_WRITE, fd=0, off=0, len=4, request=7, buf="abcd"}, {opcode=IORING_OP_READ, fd=0, off=1, len=9, request=8}], cqes=[{res=4, opcode=IORING_OP_WRITE, request=7}]) = 2
+0 flags=16 io_uring_enter(fd=1, to_submit=0, min_complete=1, flags=0, argp=NULL, argsz=0, sqes=[], cqes=[{res=$1, opcode=IORING_OP_READ, request=8, buf="$2"}]) = 0
+END
+	fresh
+	"$REPRISE" replay --json uring.plan tree >out 2>err
+}
+uring 3 bcd && json 'd["mismatches"] == 0 and d["verified_results"] == 1' && [ "$(cat tree/f)" = abcd ]
+ok $? 'requests of an io_uring are verified'
+uring 3 bcX
+json 'd["mismatches_by_kind"]["other_result"] == 1'
+ok $? 'by their data'
+uring 4 bcde
+json 'd["mismatches_by_kind"]["short"] == 1'
+ok $? 'and their results'
+uring -5 ''
+json 'd["mismatches_by_kind"]["succeeded"] == 1'
+ok $? 'and their errors'
+
 # A directory is for one at a time.
 plan slow 2 <<'END'
 0 mkdir(path="/a", mode=0755) = 0

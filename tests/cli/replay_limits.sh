@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# reprise replay where something is scarce: space, files, descriptors, processes, cores, features of the target; and runs that are ended.
+. "$TOP/tests/cli/tap.sh"
+unset TSAN_OPTIONS
+
+plan() {
+	"$MAKE_PLAN" "$1.plan" "$2" || {
+		echo "Bail out! cannot make $1.plan"
+		exit 1
+	}
+}
+
+skip() {
+	nr=$((nr + 1))
+	echo "ok $nr - $1 # SKIP $2"
+}
+
+# Many lanes on few cores, each waiting for the one before it.
+i=0
+while [ $i -lt 1000 ]; do
+	if [ $i -gt 0 ]; then echo "$i <$((i - 1)):0 mkdir(path=\"/d$i\", mode=0755) = 0"; else echo '0 mkdir(path="/d0", mode=0755) = 0'; fi
+	echo "$i rmdir(path=\"/d$i\") = 0"
+	i=$((i + 1))
+done | plan lanes 2
+mkdir tree
+run 0 replay --json lanes.plan tree && json 'd["end"] == "complete" and d["actions"] == 2000 and d["mismatches"] == 0
+	and d["lanes"] == 1000 and d["peak_memory_bytes"] < 1 << 29'
+ok $? 'a thousand lanes'
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 777 tree "$dir"
+	setpriv --reuid=65533 --regid=65533 --clear-groups prlimit --nproc=100:100 "$REPRISE" replay lanes.plan tree >out 2>err
+	status=$?
+	if [ $status -eq 2 ] && grep -q namespace err; then
+		skip 'too few processes are explained' 'this system gives users no namespace'
+	else
+		[ $status -eq 2 ] && says 'cannot start 1000 threads'
+		ok $? 'too few processes are explained'
+	fi
+else
+	skip 'too few processes are explained' 'needs root'
+fi
+
+# A run that is interrupted reports what it has done.
+plan long 2 <<'END'
+0 mkdir(path="/begun", mode=0755) = 0
+0 think=600000000000,0 mkdir(path="/never", mode=0755) = 0
+END
+rm -rf tree && mkdir tree
+"$REPRISE" replay --json long.plan tree >out 2>err &
+pid=$!
+while [ ! -d tree/begun ]; do sleep 0.05; done
+kill -INT $pid
+wait $pid
+[ $? -eq 2 ] && says interrupted && json 'd["end"] == "interrupted" and d["actions"] == 1 and d["planned_actions"] == 2
+	and d["calls"]["mkdir"]["made"] == 1' && [ ! -e tree/never ]
+ok $? 'an interrupted run reports what was done'
+
+# Lanes that wait for each other: refused, or ended and explained.
+plan dead 2 <<'END'
+0 <1:1 mkdir(path="/a", mode=0755) = 0
+0 mkdir(path="/b", mode=0755) = 0
+1 <0:1 mkdir(path="/c", mode=0755) = 0
+1 mkdir(path="/d", mode=0755) = 0
+END
+run 2 replay dead.plan tree && says 'wait for each other'
+ok $? 'a plan that cannot end is refused'
+run 2 replay --no-check --stall-timeout=500ms --json dead.plan tree && grep -q 'nothing moved any more' err && json 'd["end"] == "stalled"'
+ok $? 'or ended when nothing moves'
+
+if ! unshare -m true 2>/dev/null || ! unshare -m sh -c 'mkdir m && mount -t tmpfs none m' 2>/dev/null; then
+	for what in 'a full target' 'the reserve' 'no files left' 'a read-only target' 'a target without attributes or direct reads'; do
+		skip "$what" 'no file system can be mounted'
+	done
+	echo "1..$nr"
+	exit 0
+fi
+
+# on OPTIONS COMMAND...: with m mounted as a tmpfs with these options, in a namespace that is gone afterwards
+on() {
+	options=$1
+	shift
+	unshare -m sh -c 'mount -t tmpfs -o "$1" none m && shift && exec "$@"' sh "$options" "$@" >out 2>err
+}
+
+{
+	echo '0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0'
+	for i in 0 1 2 3 4 5 6 7 8 9; do echo "0 pwrite64(fd=0, count=1000000, offset=${i}000000) = 1000000"; done
+	echo '0 think=30000000000,0 mkdir(path="/late", mode=0755) = 0'
+} | plan fill 2
+{
+	echo '0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0'
+	for i in 0 1 2 3 4 5 6 7 8 9; do echo "0 pwrite64(fd=0, count=1000000, offset=${i}000000) = 1000000"; done
+} | plan fill_fast 2
+on size=4m "$REPRISE" replay --json --min-free=0 fill_fast.plan m
+[ $? -eq 1 ] && json 'd["end"] == "complete" and d["mismatches"] >= 6 and d["mismatches_by_kind"]["failed"] >= 5'
+ok $? 'a full target: every call that fails is told'
+on size=20m "$REPRISE" replay --json --min-free=15M fill.plan m
+[ $? -eq 2 ] && grep -q 'the target is nearly full' err && json 'd["end"] == "target full"'
+ok $? 'the reserve is kept'
+on size=11m "$REPRISE" replay --json --speed=afap fill_fast.plan m
+[ $? -eq 0 ] && json 'd["end"] == "complete" and d["mismatches"] == 0'
+ok $? 'and not more than that'
+{
+	i=0
+	while [ $i -lt 300 ]; do
+		echo "0 mkdir(path=\"/d$i\", mode=0755) = 0"
+		i=$((i + 1))
+	done
+} | plan files 2
+on nr_inodes=200 "$REPRISE" replay --json --min-free=0 files.plan m
+[ $? -eq 1 ] && json 'd["end"] == "complete" and d["mismatches_by_kind"]["failed"] >= 100'
+ok $? 'no files left'
+plan some 2 <<'END'
+0 mkdir(path="/d", mode=0755) = 0
+0 open(path="/f", flags=O_RDWR|O_CREAT|O_DIRECT, mode=0644) = 0
+0 flags=16 fsetxattr(fd=0, name="user.a", value="1", size=1, flags=0) = 0
+0 pwrite64(fd=0, count=4096, offset=0) = 4096
+0 pread64(fd=0, count=4096, offset=0) = 4096
+0 close(fd=0) = 0
+END
+on ro "$REPRISE" replay --json some.plan m
+[ $? -eq 1 ] && json 'd["end"] == "complete" and d["mismatches_by_kind"]["failed"] >= 2
+	and ("EROFS" in str(d["first_mismatches"]) or ": 30" in str(d["first_mismatches"]))' || grep -q 'Read-only' err
+ok $? 'a read-only target'
+on size=4m "$REPRISE" replay --json some.plan m
+[ $? -eq 0 ] && json 'd["end"] == "complete" and d["mismatches"] == 0'
+ok $? 'a target without attributes or direct reads'
+
+echo "1..$nr"
