@@ -262,9 +262,23 @@ static enum strace_sort sort_marked(struct strace_line *l)
 
 static bool is_remark(const struct cursor *c)
 {
-	return STARTS(c, "strace: ") || STARTS(c, "[ Process ") || STARTS(c, "Process ") ||
-	       STARTS(c, " <unfinished ...>") || STARTS(c, " > ") || STARTS(c, " * ") ||
-	       STARTS(c, "% time") || STARTS(c, "------ ");
+	/* Few lines begin like one: the first character says so. */
+	switch (c->pos < c->end ? *c->pos : 0) {
+	case 's':
+		return STARTS(c, "strace: ");
+	case '[':
+		return STARTS(c, "[ Process ");
+	case 'P':
+		return STARTS(c, "Process ");
+	case ' ':
+		return STARTS(c, " <unfinished ...>") || STARTS(c, " > ") || STARTS(c, " * ");
+	case '%':
+		return STARTS(c, "% time");
+	case '-':
+		return STARTS(c, "------ ");
+	default:
+		return false;
+	}
 }
 
 static enum strace_sort sort_body(struct strace_line *l)
