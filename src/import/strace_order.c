@@ -182,7 +182,7 @@ static int advance(struct strace_order *o, struct strace_source *src, struct err
 	if (r < 0)
 		return r;
 	if (src->nr_below)
-		src->text = (const char *)src->kept.data;
+		src->text = buf_str(&src->kept);
 	if (o->nr_sources > 1 && o->by_time)
 		note_key(src);
 	return 1;

@@ -549,7 +549,7 @@ static void strip_colours(struct strace *s, const char **text, size_t *len)
 			p++;
 		p += p < end;
 	}
-	*text = (const char *)s->plain.data;
+	*text = buf_str(&s->plain);
 	*len = s->plain.len;
 }
 
