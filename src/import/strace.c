@@ -114,6 +114,7 @@ static int strace_run(struct import *im, struct err *err)
 	s.text.names = names;
 	arena_init(&s.arena);
 	strace_threads_init(&s.threads, im);
+	prologue_init(&s.prologue);
 	r = import_sink_describe(&s.threads.sink, "strace", err);
 	if (!r)
 		r = read_init(im, err);
@@ -132,6 +133,7 @@ static int strace_run(struct import *im, struct err *err)
 		r = put_meta(&s, err);
 	closed = import_sink_close(&s.threads.sink, r ? &unheard : err);
 	strace_threads_release(&s.threads);
+	prologue_release(&s.prologue);
 	arena_release(&s.arena);
 	buf_release(&s.joined);
 	buf_release(&s.plain);

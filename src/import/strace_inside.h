@@ -6,6 +6,7 @@
 #ifndef IMPORT_STRACE_INSIDE_H
 #define IMPORT_STRACE_INSIDE_H
 
+#include "import/prologue.h"
 #include "import/strace_dump.h"
 #include "import/strace_line.h"
 #include "import/strace_order.h"
@@ -16,6 +17,7 @@ struct strace {
 	struct import *im;
 	struct import_input *in; /* of the current line */
 	struct strace_threads threads;
+	struct prologue prologue; /* until a thread has taken it over */
 	struct strace_text text;
 	struct arena arena;
 	const struct strace_dump *dump; /* what stands below the current line */

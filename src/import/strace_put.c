@@ -510,6 +510,52 @@ static int put_state(struct strace *s, struct strace_thread *t, struct err *err)
 	return strace_threads_put_now(&s->threads, t, EV_found_state, &cwd, 1, s->now_ns, err);
 }
 
+/* Lines of a thread 0 at time 0, which ARTC's tools put before all others. */
+static bool is_prologue(const char *text, size_t len, const char **ret_body)
+{
+	static const char head[] = "0 0.000000 ";
+
+	if (len < sizeof(head) || memcmp(text, head, sizeof(head) - 1) != 0)
+		return false;
+	*ret_body = text + sizeof(head) - 1;
+	return true;
+}
+
+/*
+ * Such traces have no calls that make threads, and tell of one process: what all
+ * threads use was opened by one of them.
+ */
+static int put_prologue_call(struct strace *s, const char *body, const char *end, struct err *err)
+{
+	struct strace_call c;
+	int r;
+
+	begin_text(s, body, end);
+	r = strace_call_read(&s->text, &c, err);
+	if (!r)
+		r = prologue_take(&s->prologue, &c.ev, err);
+	s->threads.one_process = true;
+	return r < 0 ? reject_line(s, err) : 0;
+}
+
+/* The first thread had all that the prologue says. */
+static int put_prologue(struct strace *s, struct strace_thread *t, struct err *err)
+{
+	size_t i, nr = prologue_nr_events(&s->prologue);
+	int r = 0;
+
+	for (i = 0; i < nr && !r; i++) {
+		struct event ev;
+
+		arena_reset(&s->arena);
+		prologue_event(&s->prologue, i, &s->arena, &ev);
+		r = strace_threads_put_now(&s->threads, t, ev.row->id, ev.args, ev.row->nr_args,
+					   s->now_ns, err);
+	}
+	prologue_clear(&s->prologue);
+	return r;
+}
+
 static int put_known_line(struct strace *s, struct strace_line *l, const char *text, size_t len,
 			  struct err *err)
 {
@@ -527,6 +573,11 @@ static int put_known_line(struct strace *s, struct strace_line *l, const char *t
 	if (!t->proc) {
 		keep_waiting(s, t, text, len);
 		return 0;
+	}
+	if (prologue_nr_events(&s->prologue)) {
+		r = put_prologue(s, t, err);
+		if (r < 0)
+			return r;
 	}
 	s->split_tid = l->split ? l->tid : 0;
 	return put_in_thread(s, t, l, err);
@@ -572,11 +623,14 @@ static int put_line(struct strace *s, struct import_input *in, uint64_t line_no,
 		    size_t len, struct err *err)
 {
 	struct strace_line l;
+	const char *body;
 
 	s->in = in;
 	in->line_no = line_no;
 	if (memchr(text, '\033', len))
 		strip_colours(s, &text, &len);
+	if (is_prologue(text, len, &body))
+		return put_prologue_call(s, body, text + len, err);
 	strace_split_line(text, len, &l);
 	note_time(s, &l);
 	switch (l.sort) {

@@ -84,6 +84,7 @@ void strace_threads_release(struct strace_threads *ts)
 		free(e->value);
 	}
 	map_release(&ts->by_tid);
+	process_put(ts->shared);
 }
 
 struct strace_thread *strace_threads_find(struct strace_threads *ts, uint32_t tid)
@@ -161,6 +162,17 @@ static struct strace_thread *find_maker(struct strace_threads *ts, bool *ret_dou
 	return maker;
 }
 
+/* The process of a thread that nobody made. */
+static struct strace_process *process_from_nowhere(struct strace_threads *ts, uint32_t tid)
+{
+	if (!ts->one_process)
+		return process_new(tid);
+	if (!ts->shared)
+		ts->shared = process_new(tid);
+	ts->shared->nr_threads++;
+	return ts->shared;
+}
+
 struct strace_thread *strace_threads_get(struct strace_threads *ts, uint32_t tid, uint64_t now_ns,
 					 enum start_how how, int *ret_r, struct err *err)
 {
@@ -178,8 +190,8 @@ struct strace_thread *strace_threads_get(struct strace_threads *ts, uint32_t tid
 		maker->made = tid;
 		*ret_r = begin_cloned(ts, t, maker, maker->clone_flags, now_ns, err);
 	} else if (!doubt) {
-		t->proc = process_new(tid);
-		t->proc->knows = how == START_LAUNCH;
+		t->proc = process_from_nowhere(ts, tid);
+		t->proc->knows |= how == START_LAUNCH;
 		*ret_r = begin(ts, t, 0, 0, how, now_ns, err);
 	}
 	return t;

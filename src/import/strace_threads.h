@@ -60,6 +60,8 @@ struct strace_threads {
 	struct strace_thread *last; /* the one that was asked for last */
 	bool follows; /* lines say of which thread they are: a clone's child will come */
 	bool no_time; /* the times are invented */
+	bool one_process; /* threads that come from nowhere are of one process ... */
+	struct strace_process *shared; /* ... which is this one; held; NULL: not yet */
 };
 
 void strace_threads_init(struct strace_threads *ts, struct import *im);

@@ -5,11 +5,12 @@ import re
 import sys
 
 RENAMED = {"pread64": "pread", "pwrite64": "pwrite"}
+NO_CALLS = ("thread_start", "thread_exit", "found_state", "found_fd")
 
 logs, first = {}, None
 for line in sys.stdin:
     event = json.loads(line)
-    if "call" not in event:
+    if event["call"] in NO_CALLS:
         continue
     name = re.sub(r"^mac_", "", event["call"])
     name = "fcntl" if name.startswith("fcntl_") else RENAMED.get(name, name)
