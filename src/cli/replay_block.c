@@ -145,8 +145,14 @@ static void print_text(FILE *out, const struct blk_run_result *res, double scale
 			   ? percent_off((double)res->nr_made / (double)res->elapsed_ns,
 					 (double)res->nr_done / original_ns)
 			   : 0);
-	buf_printf(&b, "reordered             %llu by submission\n",
+	buf_printf(&b, "reordered             %llu by submission",
 		   (unsigned long long)res->nr_reordered);
+	if (res->nr_observed)
+		buf_printf(&b, "; %llu (%.2f %%) of %llu at the device",
+			   (unsigned long long)res->nr_reordered_device,
+			   100 * (double)res->nr_reordered_device / (double)res->nr_observed,
+			   (unsigned long long)res->nr_observed);
+	buf_putc(&b, '\n');
 	buf_printf(&b,
 		   "in flight             at most %llu, in the trace %llu; the limit was %llu\n",
 		   (unsigned long long)res->in_flight_max,
@@ -255,6 +261,9 @@ static void json_counts(struct json *w, const struct blk_run_result *res)
 	json_kv_u64(w, "without_completion", res->nr_without_end);
 	json_kv_u64(w, "parents_lost", res->nr_parents_lost);
 	json_kv_u64(w, "reordered", res->nr_reordered);
+	json_kv_u64(w, "observed", res->nr_observed);
+	json_kv_u64(w, "unobserved", res->nr_unobserved);
+	json_kv_u64(w, "reordered_at_device", res->nr_reordered_device);
 	json_kv_u64(w, "submits", res->nr_submits);
 	json_kv_u64(w, "in_flight_max", res->in_flight_max);
 	json_kv_u64(w, "original_in_flight_max", res->original_in_flight_max);
@@ -457,6 +466,7 @@ int replay_block(const struct cli *cli, const struct block_options *b, const str
 		.buffered = b->buffered,
 		.poll = b->poll,
 		.tune = b->tune,
+		.observe = b->observe,
 		.compress_percent = (uint32_t)b->compress,
 		.dedup_percent = (uint32_t)b->dedup,
 		.output = o->output,

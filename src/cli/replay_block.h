@@ -14,7 +14,7 @@ struct block_options {
 	enum blk_mode mode;
 	const char *scale_server, *scale_storage;
 	uint64_t depth, bundle_ns, bundle_size, offset_bytes, compress, dedup;
-	bool wrap, fit, writes, destroy_data, create, buffered, poll, tune;
+	bool wrap, fit, writes, destroy_data, create, buffered, poll, tune, observe;
 };
 
 extern const char *const replay_block_modes[];
@@ -55,6 +55,9 @@ extern const char *const replay_block_modes[];
 		OPT_FLAG(0, "buffered", struct_type, field.buffered, "go through the page cache"), \
 		OPT_FLAG(0, "poll", struct_type, field.poll,                                       \
 			 "poll for completions, where the device can"),                            \
+		OPT_FLAG(0, "observe", struct_type, field.observe,                                 \
+			 "watch by the block tracepoints in which order devices get the "          \
+			 "requests; needs root"),                                                  \
 		OPT_FLAG(0, "tune", struct_type, field.tune,                                       \
 			 "set the device's queue for the run (no scheduler, no merging, room for " \
 			 "the trace), and restore it"),                                            \

@@ -109,6 +109,7 @@ void blk_data_release(struct blk_data *d);
 uint8_t *blk_data_filler(struct blk_data *d, uint64_t len);
 
 struct blk_lane;
+struct blk_observer;
 
 /* blk_load.c: of the loader's thread. */
 struct blk_loader {
@@ -140,6 +141,7 @@ struct blk_run {
 	struct blk_window window;
 	struct blk_data data;
 	struct blk_loader loader;
+	struct blk_observer *observer; /* NULL: none */
 	struct ticker ticker;
 	uint64_t start_ns; /* of the run, by the ticker */
 	/* The keeper's. */
@@ -162,6 +164,13 @@ MUST_CHECK int blk_keeper_open(struct blk_run *run, struct err *err);
 /* Takes what is done; returns whether there was anything. */
 MUST_CHECK int blk_keeper_work(struct blk_run *run, bool *ret_any, struct err *err);
 MUST_CHECK int blk_keeper_close(struct blk_run *run, int r, struct err *err);
+
+/* blk_observe.c: what the devices saw. Of the loader's thread, but for open and close. */
+MUST_CHECK int blk_observer_open(struct blk_run *run, struct err *err);
+/* Reads what there is: what is done has been seen then. */
+void blk_observer_work(struct blk_run *run);
+void blk_observer_take(struct blk_run *run, const struct blk_slot *s);
+void blk_observer_close(struct blk_run *run);
 
 /* blk_pace.c: of the submitter. */
 MUST_CHECK int blk_pace(struct blk_run *run, struct err *err);

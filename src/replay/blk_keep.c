@@ -163,11 +163,13 @@ int blk_keeper_work(struct blk_run *run, bool *ret_any, struct err *err)
 	uint64_t tail = atomic_load_explicit(&run->window.tail, memory_order_acquire);
 	unsigned int i;
 
+	blk_observer_work(run);
 	for (i = 0; i < TURN && run->nr_kept < tail; i++) {
 		struct blk_slot *s = blk_slot(&run->window, run->nr_kept);
 		int r = 0;
 
 		add_up(run, s);
+		blk_observer_take(run, s);
 		if (s->end_ns > run->last_end_ns)
 			run->last_end_ns = s->end_ns;
 		if (run->feed && s->fate == BLK_MAKE)

@@ -334,6 +334,8 @@ static int perform(struct blk_run *run, const char *plan, const struct blk_targe
 		r = blk_loader_open(run, err);
 	if (!r)
 		r = blk_keeper_open(run, err);
+	if (!r)
+		r = blk_observer_open(run, err);
 	if (r < 0)
 		return r;
 	run->first_ns = plan_totals(run->plan)->first_ns;
@@ -349,6 +351,7 @@ static int perform(struct blk_run *run, const char *plan, const struct blk_targe
 
 static void release(struct blk_run *run)
 {
+	blk_observer_close(run);
 	blk_loader_close(run);
 	/* What an interrupted run has not come to. */
 	for (uint64_t i = 0; run->window.slots && i < BLK_SLOTS; i++)

@@ -56,6 +56,7 @@ struct blk_run_options {
 	bool create; /* files are made, or grow, as needed */
 	bool buffered; /* not O_DIRECT */
 	bool poll; /* completions are looked for, not waited for (IORING_SETUP_IOPOLL) */
+	bool observe; /* by the block tracepoints: in which order requests reached the devices */
 	bool tune; /* scheduler, merges and queue are set for the run and restored */
 	uint32_t compress_percent; /* of the filler: how much of each piece of 4 KiB is zeroes */
 	uint32_t dedup_percent; /* of the filler: how many pieces are copies of others */
@@ -101,6 +102,8 @@ struct blk_run_result {
 	uint64_t nr_differ; /* other outcome than in the trace: failed, or shorter */
 	uint64_t nr_without_end; /* in the trace */
 	uint64_t nr_reordered; /* submitted after one that came later in the trace (RFC 4737) */
+	/* With observe: seen at the device; not, or as a part of another; issued there after one that came later. */
+	uint64_t nr_observed, nr_unobserved, nr_reordered_device;
 	uint64_t nr_submits; /* calls */
 	uint64_t nr_parents_lost; /* so long ago that their completion was forgotten */
 	uint64_t elapsed_ns, original_elapsed_ns;

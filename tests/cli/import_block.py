@@ -3,6 +3,7 @@
 """Imports of block traces against what is known of the samples (tests/data/block). Speaks TAP."""
 import json
 import os
+import random
 import struct
 import subprocess
 import sys
@@ -239,6 +240,34 @@ def check_think():
         same(f"parents of {name} as hfplayer's analyser has them", sorted(got), want)
 
 
+def check_plans():
+    """Plans of random traces: sound, no more lanes than requests were in flight, and the edges of the definition."""
+    rng = random.Random(11)
+    good, why = True, ""
+    for n in range(12):
+        threshold = rng.choice((0, 10, 100))
+        now, rows = 0, []
+        for i in range(rng.randrange(1, 120)):
+            now += rng.randrange(0, 60)
+            rows.append((now, rng.randrange(0, rng.choice((5, 50, 1000)))))
+        with tempfile.TemporaryDirectory() as tmp:
+            csv, trace, plan = (os.path.join(tmp, name) for name in ("x.csv", "x.trace", "x.plan"))
+            with open(csv, "w") as f:
+                f.write("time_ns,latency_ns,device,op,offset,length\n")
+                f.writelines(f"{a},{b},{'ab'[a % 2]},R,0,512\n" for a, b in rows)
+            tool("import", "-o", trace, csv)
+            r = tool("compile", "-j", f"--think-threshold={threshold}ns", "-o", plan, trace)
+            done = tool("check", plan)
+        made = json.loads(r.stdout)
+        flying = max(sum(1 for c, d in rows[:i] if c + d + threshold > a) + 1 for i, (a, b) in enumerate(rows))
+        follows = lambda x, y: rows[x][0] + rows[x][1] + threshold <= rows[y][0]
+        parents = sum(1 for y in range(len(rows)) for x in range(y)
+                      if follows(x, y) and not any(follows(x, z) and follows(z, y) for z in range(x + 1, y)))
+        if done.returncode or made["actions"] != len(rows) or made["lanes"] > flying or made["edges"] > parents:
+            good, why = False, f"{n}: {made} {flying} {parents} {done.stderr}"
+    ok(good, "plans of random traces", why)
+
+
 def check_columns():
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "x")
@@ -300,6 +329,7 @@ check_blktrace()
 check_versions()
 check_btrecord()
 check_think()
+check_plans()
 check_columns()
 check_exports()
 print(f"1..{nr}")

@@ -11,8 +11,8 @@ t = 0
 print("time_ns,latency_ns,device,op,flags,offset,length")
 for i in range(120):
     t += random.randrange(1, 100000)
-    op = random.choice(["READ"] * 6 + ["WRITE"] * 5 + ["FLUSH", "DISCARD", "WRITE_ZEROES"])
-    flags = random.choice(["0", "0", "FLUSH|FUA", "FUA", "SYNC|META"]) if op == "WRITE" else "0"
+    op = random.choice(["READ"] * 18 + ["WRITE"] * 15 + ["FLUSH", "DISCARD", "WRITE_ZEROES"])
+    flags = random.choice(["0"] * 12 + ["FLUSH|FUA", "FUA", "SYNC|META"]) if op == "WRITE" else "0"
     offset, length = (0, 0) if op == "FLUSH" else (random.randrange(0, 2000) * 512, random.randrange(1, 17) * 512)
     print(f"{t},{random.randrange(1000, 90000)},{random.choice(['a', 'b'])},{op},{flags},{offset},{length}")
 END
@@ -144,6 +144,11 @@ if [ "$(id -u)" = 0 ] && truncate -s 64M loop.img && dev=$(losetup --direct-io=o
 	ok $? 'a device is only read'
 	run 0 replay --mode=think --device='*='"$dev" --writes --tune w.trace && [ "$(tr -d '\0' <loop.img | wc -c)" != 0 ]
 	ok $? 'a device is written when asked for'
+	if [ -d /sys/kernel/tracing/instances ]; then
+		run 0 replay --mode=timed --device='*='"$dev" --writes --observe --json w.trace && json 'd["observed"] > 0 and d["observed"] + d["unobserved"] <= d["made"]' &&
+			! ls -d /sys/kernel/tracing/instances/reprise-[0-9]* 2>/dev/null
+		ok $? 'what the device saw'
+	fi
 	before=$(cat "/sys/block/${dev#/dev/}/queue/nomerges")
 	run 0 replay --mode=afap --device='*='"$dev" --writes --tune w.trace && [ "$(cat "/sys/block/${dev#/dev/}/queue/nomerges")" = "$before" ]
 	ok $? 'the queue is restored'
