@@ -110,6 +110,7 @@ static void put_troubles(struct buf *b, const struct blk_run_result *res)
 		{ res->nr_unwanted, "would have changed the device: not made (--writes)" },
 		{ res->nr_beyond, "lie beyond the end of the target: not made (--wrap, --fit)" },
 		{ res->nr_not_made, "are empty or of a kind that cannot be made" },
+		{ res->nr_unsupported, "are discards or zeroes that the target cannot do" },
 		{ res->nr_cut, "were cut to what can be moved at once" },
 		{ res->nr_aligned, "were widened to whole sectors of the target" },
 		{ res->nr_differ, "had another outcome than in the trace" },
@@ -255,6 +256,7 @@ static void json_counts(struct json *w, const struct blk_run_result *res)
 	json_kv_u64(w, "not_made", res->nr_not_made);
 	json_kv_u64(w, "cut", res->nr_cut);
 	json_kv_u64(w, "aligned", res->nr_aligned);
+	json_kv_u64(w, "unsupported", res->nr_unsupported);
 	json_kv_u64(w, "errors", res->nr_errors);
 	json_kv_u64(w, "first_errno", (uint64_t)res->first_error);
 	json_kv_u64(w, "mismatches", res->nr_differ);

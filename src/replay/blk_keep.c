@@ -66,6 +66,10 @@ static void count_outcome(struct blk_run_result *res, const struct blk_slot *s)
 	bool moves = blk_ops[s->op].moves != BLK_MOVES_NONE;
 	bool failed = s->result < 0;
 
+	if (s->result == -EOPNOTSUPP && !moves && s->op != BLK_FLUSH) {
+		res->nr_unsupported++;
+		return;
+	}
 	res->nr_errors += failed;
 	res->ops[s->op].nr_errors += failed;
 	if (failed && !res->first_error)

@@ -97,6 +97,7 @@ struct blk_run_result {
 	uint64_t nr_not_made; /* empty, or of no kind that can be made */
 	uint64_t nr_cut; /* longer than what is moved at once: cut */
 	uint64_t nr_aligned; /* place or length changed to the sectors of the target */
+	uint64_t nr_unsupported; /* discards and zeroes that the target cannot do */
 	uint64_t nr_errors;
 	int first_error;
 	uint64_t nr_differ; /* other outcome than in the trace: failed, or shorter */
