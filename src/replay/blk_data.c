@@ -55,15 +55,14 @@ int blk_data_init(struct blk_data *d, uint64_t max_bytes, uint64_t depth,
 	*d = (struct blk_data){ .dice = 88172645463325252u,
 				.compress_percent = o->compress_percent,
 				.dedup_percent = o->dedup_percent };
-	d->sink_bytes = round_up(max_bytes ? max_bytes : 1, PIECE_BYTES);
-	d->pool_bytes = d->sink_bytes * 2;
+	/* What is widened to whole sectors needs a little more. */
+	d->sink_bytes = round_up(max_bytes + 2 * BLK_SECTOR_MAX, PIECE_BYTES);
 	/* Twice what can be in flight: a piece is written again when it has long been read. */
-	if (d->sink_bytes * most * 2 > d->pool_bytes)
-		d->pool_bytes = d->sink_bytes * most * 2;
-	if (d->pool_bytes > POOL_MAX_BYTES && d->pool_bytes > d->sink_bytes * 2)
-		d->pool_bytes =
-			d->sink_bytes * 2 > POOL_MAX_BYTES ? d->sink_bytes * 2 : POOL_MAX_BYTES;
-	d->pool_bytes = round_up(d->pool_bytes, PIECE_BYTES);
+	d->pool_bytes = round_up(max_bytes, PIECE_BYTES) * most * 2;
+	if (d->pool_bytes > POOL_MAX_BYTES)
+		d->pool_bytes = POOL_MAX_BYTES;
+	if (d->pool_bytes < d->sink_bytes * 2)
+		d->pool_bytes = d->sink_bytes * 2;
 	d->base_bytes = d->sink_bytes + d->pool_bytes;
 	d->base = mmap(NULL, d->base_bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

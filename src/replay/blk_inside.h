@@ -119,6 +119,7 @@ struct blk_loader {
 	uint32_t *heap; /* lanes by the number of their next request */
 	uint32_t nr_heap;
 	uint64_t nr_loaded, edges_used;
+	uint64_t nr_parents_lost;
 	uint64_t data_bytes; /* of recorded data that is held */
 	/* Ends of requests that were in flight in the trace: a heap. */
 	VEC(uint64_t) ends;

@@ -274,7 +274,7 @@ static void add_parents(struct blk_run *run, struct blk_slot *s, uint64_t index,
 		if (find_index(lane, lane->nr_done - 1, oldest, &parent))
 			add_parent(run, s, index, parent, a->compute_before_ns);
 		else
-			run->res->nr_parents_lost++;
+			l->nr_parents_lost++;
 	}
 	for (uint32_t i = 0; i < a->nr_edges; i++) {
 		const struct action_edge *e = &a->edges[i];
@@ -285,7 +285,7 @@ static void add_parents(struct blk_run *run, struct blk_slot *s, uint64_t index,
 		if (find_index(&l->lanes[e->lane], e->nr, oldest, &parent))
 			add_parent(run, s, index, parent, e->think_ns);
 		else
-			run->res->nr_parents_lost++;
+			l->nr_parents_lost++;
 	}
 }
 

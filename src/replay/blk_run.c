@@ -329,7 +329,7 @@ static int perform(struct blk_run *run, const char *plan, const struct blk_targe
 	if (!r)
 		r = choose_depth(run, err);
 	if (!r)
-		r = blk_data_init(&run->data, run->max_length + 8192, run->depth, run->o, err);
+		r = blk_data_init(&run->data, run->max_length, run->depth, run->o, err);
 	if (!r)
 		r = blk_loader_open(run, err);
 	if (!r)
@@ -344,6 +344,7 @@ static int perform(struct blk_run *run, const char *plan, const struct blk_targe
 	run->window.slots = huge_alloc(BLK_SLOTS * sizeof(*run->window.slots));
 	run->window.edges = huge_alloc(BLK_EDGES * sizeof(*run->window.edges));
 	r = run_threads(run, err);
+	run->res->nr_parents_lost += run->loader.nr_parents_lost;
 	if (!r && run->last_end_ns > run->start_ns)
 		run->res->elapsed_ns = run->last_end_ns - run->start_ns;
 	return r;

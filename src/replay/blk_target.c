@@ -92,7 +92,7 @@ static int measure_device(struct blk_target *t, struct err *err)
 
 	if (ioctl(t->fd, BLKGETSIZE64, &t->size_bytes) < 0)
 		return err_set(err, -errno, "cannot find out the size of %s", t->path);
-	if (ioctl(t->fd, BLKSSZGET, &sector) < 0 || sector < 512 || sector > 65536)
+	if (ioctl(t->fd, BLKSSZGET, &sector) < 0 || sector < 512 || sector > BLK_SECTOR_MAX)
 		sector = 4096;
 	t->align_bytes = t->direct ? (uint32_t)sector : 1;
 	blk_queue_read(t->fd, &t->queue);
@@ -139,9 +139,11 @@ static int open_either(struct blk_target *t, int flags, struct err *err)
 	t->fd = open(t->path, flags, 0666);
 	if (t->fd < 0 && errno == EINVAL && t->direct) {
 		t->direct = false;
-		t->fd = open(t->path, flags & ~O_DIRECT, 0666);
+		/* The file may have been made before that was found out. */
+		flags &= t->device ? ~O_DIRECT : ~(O_DIRECT | O_EXCL);
+		t->fd = open(t->path, flags, 0666);
 	}
-	if (t->fd < 0 && errno == EBUSY && flags & O_EXCL)
+	if (t->fd < 0 && errno == EBUSY && t->device && flags & O_EXCL)
 		return err_set(err, -EBUSY,
 			       "%s is mounted or in use; --destroy-data writes to it all the same",
 			       t->path);

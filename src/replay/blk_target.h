@@ -8,6 +8,9 @@
 
 #include "replay/blk_run.h"
 
+#define BLK_SECTOR_MAX                                                                             \
+	65536 /* of a target, in bytes; a device with larger ones is taken for one of 4096 */
+
 struct blk_target {
 	char *path;
 	int fd; /* -1: not open */
