@@ -121,6 +121,25 @@ static int note_devices(struct blk_run *run)
 	return r ? r : trace_feed_meta(run->feed, "start_realtime_ns", value);
 }
 
+/* Of which trace it is a run (doc/trace-format.md, "Runs"). */
+static int note_source(struct blk_run *run)
+{
+	struct trace *from = plan_data_source(run->plan);
+	char nr_events[32];
+	int r = trace_feed_meta(run->feed, "recorder", "replay");
+
+	(void)snprintf(nr_events, sizeof(nr_events), "%llu",
+		       (unsigned long long)trace_nr_events(from));
+	if (!r)
+		r = trace_feed_meta(run->feed, "run.sources", "1");
+	if (!r)
+		r = trace_feed_meta(run->feed, "run.source.0.file", trace_path(from));
+	if (!r)
+		r = trace_feed_meta(run->feed, "run.source.0.events", nr_events);
+	/* Its streams are devices, known by their numbers. */
+	return r ? r : trace_feed_meta(run->feed, "run.source.0.streams", "0");
+}
+
 int blk_keeper_open(struct blk_run *run, struct err *err)
 {
 	struct trace_writer_options options = { .replace = run->o->replace };
@@ -134,7 +153,9 @@ int blk_keeper_open(struct blk_run *run, struct err *err)
 		return r;
 	run->feed = trace_writer_add_feed(run->writer);
 	run->streams = xcalloc(run->nr_devices + 1, sizeof(struct trace_stream *));
-	return note_devices(run) < 0 ? err_set(err, -EIO, "cannot write %s", run->o->output) : 0;
+	return note_source(run) < 0 || note_devices(run) < 0
+		       ? err_set(err, -EIO, "cannot write %s", run->o->output)
+		       : 0;
 }
 
 static int write_event(struct blk_run *run, const struct blk_slot *s, struct err *err)

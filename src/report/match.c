@@ -16,6 +16,7 @@ const char *const match_way_names[] = { "auto", "origin", "order", "none", NULL 
 struct cursor_a {
 	struct trace_iter *it;
 	struct match_event window[MATCH_WINDOW]; /* a ring */
+	bool taken[MATCH_WINDOW];
 	unsigned int first, nr;
 	bool at_end;
 };
@@ -128,13 +129,16 @@ static int look(struct cursor_a *c, unsigned int n, struct match_event **ret, st
 		if (r < 0)
 			return r;
 		c->at_end = !r;
-		if (r)
-			c->window[(c->first + c->nr++) % MATCH_WINDOW] =
-				(struct match_event){ .row = ev->row,
-						      .flags = ev->flags,
-						      .seq = ev->seq,
-						      .enter_ns = ev->enter_ns,
-						      .exit_ns = ev->exit_ns };
+		if (r) {
+			unsigned int at = (c->first + c->nr++) % MATCH_WINDOW;
+
+			c->taken[at] = false;
+			c->window[at] = (struct match_event){ .row = ev->row,
+							      .flags = ev->flags,
+							      .seq = ev->seq,
+							      .enter_ns = ev->enter_ns,
+							      .exit_ns = ev->exit_ns };
+		}
 	}
 	*ret = &c->window[(c->first + n) % MATCH_WINDOW];
 	return c->nr > n;
@@ -146,22 +150,36 @@ static void drop(struct cursor_a *c, unsigned int nr)
 	c->nr -= nr;
 }
 
+/* Event n was found: those that nothing can ask for any more are forgotten. */
+static void take(struct cursor_a *c, unsigned int n)
+{
+	c->taken[(c->first + n) % MATCH_WINDOW] = true;
+	while (c->nr && c->taken[c->first])
+		drop(c, 1);
+}
+
 static int find_by_origin(struct matcher *m, struct cursor_a *c, const struct event *b,
 			  struct match_event *ret, struct err *err)
 {
 	uint64_t mask = (UINT64_C(1) << EVENT_SOURCE_SHIFT) - 1;
 	struct match_event *a;
+	unsigned int n = 0;
 	int r;
 
 	if (!b->origin || b->origin >> EVENT_SOURCE_SHIFT != m->source.number)
 		return 0;
-	while ((r = look(c, 0, &a, err)) > 0) {
-		bool is = (a->seq & mask) == (b->origin & mask);
-
-		*ret = *a;
-		drop(c, 1);
-		if (is)
+	while ((r = look(c, n, &a, err)) > 0) {
+		if ((a->seq & mask) == (b->origin & mask) &&
+		    !c->taken[(c->first + n) % MATCH_WINDOW]) {
+			*ret = *a;
+			take(c, n);
 			return ret->row->id == b->row->id;
+		}
+		if (++n < MATCH_WINDOW)
+			continue;
+		/* The older half is given up: a run may leave out what it does not make. */
+		n = MATCH_WINDOW / 2;
+		drop(c, n);
 	}
 	return r;
 }
@@ -173,7 +191,7 @@ static int find_by_order(struct cursor_a *c, const struct event *b, struct match
 	unsigned int n;
 	int r;
 
-	for (n = 0; n < MATCH_WINDOW; n++) {
+	for (n = 0; n < MATCH_AHEAD; n++) {
 		r = look(c, n, &a, err);
 		if (r <= 0)
 			return r;

@@ -4,9 +4,11 @@
  * repeats. Each thread of A is read along with the thread of B that is the same
  * one:
  *
- *   by origin  B is a run of A: its events say which ones they repeat
+ *   by origin  B is a run of A: its events say which ones they repeat. Those of a
+ *              stream of block requests may have changed places, by up to
+ *              MATCH_WINDOW
  *   by order   the next event of the thread in A that is the same call, at most
- *              MATCH_WINDOW ahead
+ *              MATCH_AHEAD ahead
  *
  * Memory is bounded by the threads of B that are alive at a time. Owned by one
  * thread.
@@ -19,7 +21,8 @@
 #include "base/err.h"
 #include "trace/reader.h"
 
-#define MATCH_WINDOW 64
+#define MATCH_WINDOW 256
+#define MATCH_AHEAD 64
 
 enum match_way { MATCH_AUTO, MATCH_ORIGIN, MATCH_ORDER, MATCH_NONE };
 

@@ -67,6 +67,30 @@ ok $? 'a trace that is not there does not keep the others away'
 run 2 compare a.trace
 ok $? 'two are needed'
 
+# Block requests, whose run made them in another order.
+cat >q.txt <<'END'
+1/1 #1 1000+900 block_request(dev=8:0, op=READ, flags=0, sector=0, length=4096) = 4096
+1/1 #2 2000+900 block_request(dev=8:0, op=WRITE, flags=0, sector=8, length=4096) = 4096
+1/1 #3 3000+900 block_request(dev=8:0, op=WRITE, flags=0, sector=16, length=4096) = 4096
+1/1 #4 4000+900 block_request(dev=8:0, op=READ, flags=0, sector=24, length=4096) = 4096
+END
+cat >r.txt <<'END'
+meta(key="recorder", value="replay")
+meta(key="run.sources", value="1")
+meta(key="run.source.0.file", value="q")
+meta(key="run.source.0.events", value="4")
+meta(key="run.source.0.streams", value="0")
+1/1 #1 1000+1800 block_request(dev=8:0, op=READ, flags=0, sector=0, length=4096) = 4096 {origin=1}
+1/1 #2 2000+1800 block_request(dev=8:0, op=READ, flags=0, sector=24, length=4096) = 4096 {origin=4}
+1/1 #3 3000+1800 block_request(dev=8:0, op=WRITE, flags=0, sector=16, length=4096) = 4096 {origin=3}
+1/1 #4 4000+1800 block_request(dev=8:0, op=WRITE, flags=0, sector=8, length=4096) = 4096 {origin=2}
+END
+make q && make r
+run 0 compare --json q.trace r.trace && json 'd["comparisons"][0]["match"] == "origin" and d["comparisons"][0]["matched"] == 4
+	and d["comparisons"][0]["reordering"]["reordered"] == 2 and d["comparisons"][0]["reordering"]["extent_max"] == 2
+	and d["comparisons"][0]["classes"]["block"]["error"]["mean"] == 1'
+ok $? 'block requests that changed places'
+
 # A run: only what was made again counts.
 mkdir tree && head -c 8192 /dev/zero >tree/f
 chmod 755 .
