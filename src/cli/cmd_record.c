@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* reprise record: run a command, or attach to a process, and write what it asks of its storage. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ struct options {
 };
 
 static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
-static const char *const recorder_words[] = { "ptrace", "inproc", NULL };
+static const char *const recorder_words[] = { "ptrace", "inproc", "auto", NULL };
 static const char *const full_words[] = { "continue", "stop", NULL };
 
 #define CONTENTS_DEFAULT ((uint64_t)64 << 20)
@@ -62,7 +63,8 @@ static const struct option_spec specs[] = {
 		   "when the trace cannot be written: let the program go on, or stop it",
 		   .default_text = "continue"),
 	OPT_CHOICE(0, "recorder", "WAY", struct options, recorder, recorder_words,
-		   "how calls are seen: by ptrace alone, or by an agent in the program too",
+		   "how calls are seen: by ptrace alone, by an agent in the program too, or so "
+		   "where that is possible",
 		   .default_text = "ptrace"),
 	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
 };
@@ -218,13 +220,28 @@ static NORETURN void die_alike(int signo)
 	exit(128 + signo);
 }
 
+/* With auto the agent is tried first: it says that it cannot before anything has begun. */
+static int run_recorder(const struct options *o, const struct record_options *ro,
+			struct record_result *res, struct err *err)
+{
+	const struct recorder *chosen = recorder_find(recorder_words[o->recorder]);
+	int r;
+
+	if (chosen)
+		return chosen->run(ro, res, err);
+	r = recorder_find("inproc")->run(ro, res, err);
+	if (r != -EOPNOTSUPP)
+		return r;
+	*err = (struct err){ "" };
+	return recorder_find("ptrace")->run(ro, res, err);
+}
+
 static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
 {
-	const struct recorder *recorder = recorder_find(recorder_words[o->recorder]);
 	struct record_result res;
 	struct err err = { "" };
 
-	if (recorder->run(ro, &res, &err) < 0)
+	if (run_recorder(o, ro, &res, &err) < 0)
 		return cli_fail(cli, &err);
 	if (res.cut_short)
 		cli_warn(cli, "%s: the trace ends before the program: %s", ro->output,

@@ -94,6 +94,7 @@ enum wire_piece_kind {
 	WIRE_BYTES,
 	WIRE_BITS, /* the length counts bits, of which 64 are copied at a time */
 	WIRE_IOVECS, /* an array of struct iovec, and what they point to */
+	WIRE_STRING, /* with its NUL; at most `most` bytes */
 };
 
 /* Where a number comes from: a register 0..5, the result, or nowhere. */
@@ -115,15 +116,19 @@ struct wire_piece {
 };
 
 #define WIRE_RULE_USED 1 /* calls that it fits are recorded by the agent */
+#define WIRE_RULE_AT                                                                               \
+	2 /* only with a path that does not begin at the descriptor in its first register */
+#define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */
 struct wire_rule {
 	uint16_t flags;
 	uint16_t next; /* tried when this one does not fit; 0: none */
 	uint8_t nr_pieces;
-	uint8_t select_reg;
-	uint16_t pad;
+	uint8_t select_reg, also_reg;
+	uint8_t file_from; /* a number */
 	uint64_t select_mask, select_value; /* fits when (register & mask) == value */
+	uint64_t also_mask, also_value; /* and is used when the same holds of these */
 	struct wire_piece pieces[WIRE_PIECES_MAX];
 };
 
@@ -144,8 +149,12 @@ struct wire_copy {
 	uint64_t addr, len_bytes;
 };
 
+/* The address of a copy that is what the kernel says of the call's file: a struct stat. */
+#define WIRE_FILE_ADDRESS 1
+#define WIRE_FILE_BYTES 144
+
 static_assert(sizeof(struct wire_record) % 8 == 0, "alignment");
-static_assert(sizeof(struct wire_rule) == 24 + 16 * WIRE_PIECES_MAX, "layout");
+static_assert(sizeof(struct wire_rule) == 40 + 16 * WIRE_PIECES_MAX, "layout");
 
 #define WIRE_RULES_BYTES ((WIRE_NR_RULES * sizeof(struct wire_rule) + 4095) / 4096 * 4096)
 #define WIRE_SLOT_BYTES (WIRE_BLOCK_BYTES + WIRE_RING_BYTES)

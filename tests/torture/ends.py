@@ -119,6 +119,7 @@ def broken_pipe():
 
 @case("signal dispositions, mask, descriptors and limits are those of the caller")
 def inheritance():
+    needs_ptrace("the agent's filter can be seen in /proc/self/status")
     script = ("import os, resource, signal\n"
               "print([int(s) for s in signal.valid_signals() if signal.getsignal(s) is None or "
               "signal.getsignal(s) == signal.SIG_IGN])\n"

@@ -22,6 +22,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from plain_signals import plain_signals  # pylint: disable=wrong-import-position
 
 REPRISE = os.environ.get("REPRISE", "reprise")
+# How programs are recorded that are started by us.
+RECORDER = os.environ.get("RECORDER", "ptrace")
 SANITIZED = os.environ.get("SANITIZE", "none") != "none"
 # Sanitizers and a loaded machine: waits are for what must come, so they may be long.
 PATIENCE_S = 60
@@ -43,6 +45,12 @@ def case(name):
         cases.append((name, function))
         return function
     return add
+
+
+def needs_ptrace(why):
+    """The rest of the case does not hold when an agent is in the program."""
+    if RECORDER != "ptrace":
+        raise Skipped(why)
 
 
 def expect(condition, words):
@@ -189,7 +197,7 @@ def nr_done():
 
 def record_argv(*words, data="all", options=(), trace="trace"):
     return [REPRISE, "record", "-q", "-o", os.path.abspath(trace), "--data=" + data,
-            *options, "--", *words]
+            "--recorder=" + RECORDER, *options, "--", *words]
 
 
 def record(*words, data="all", options=(), status=0, **more):

@@ -260,11 +260,15 @@ static void rules_fit_rows(void **state)
 
 static void leaves_calls_to_the_tracer(void **state)
 {
-	static const uint16_t left[] = { SC_openat,	    SC_execve,	SC_clone, SC_vfork,
-					 SC_exit_group,	    SC_mmap,	SC_wait4, SC_rt_sigreturn,
-					 SC_io_uring_enter, SC_seccomp, SC_chdir, SC_getdents64 };
-	static const uint16_t taken[] = { SC_read,  SC_pwrite64, SC_writev, SC_fsync,
-					  SC_close, SC_lseek,	 SC_getppid };
+	static const uint16_t left[] = {
+		SC_creat,      SC_unlink, SC_chmod,	   SC_execve,	      SC_clone,
+		SC_vfork,      SC_wait4,  SC_rt_sigreturn, SC_io_uring_enter, SC_seccomp,
+		SC_exit_group, SC_chdir,  SC_getdents64,
+	};
+	static const uint16_t taken[] = {
+		SC_openat, SC_mmap,  SC_newfstatat, SC_read,  SC_pwrite64,
+		SC_writev, SC_fsync, SC_close,	    SC_lseek, SC_getppid,
+	};
 	struct wire_rule r = { 0 };
 	size_t i;
 

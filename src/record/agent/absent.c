@@ -16,9 +16,9 @@ void agent_free(struct agent *a)
 	(void)a;
 }
 
-uint64_t agent_call_address(void)
+void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES])
 {
-	return 0;
+	ret[0] = ret[1] = 0;
 }
 
 bool agent_at_stop(struct tracer *tr, struct tracee *t)
@@ -73,6 +73,11 @@ void agent_turn_off(struct tracer *tr, struct tracee *t)
 }
 
 void agent_turn_all_off(struct tracer *tr)
+{
+	(void)tr;
+}
+
+void agent_settle(struct tracer *tr)
 {
 	(void)tr;
 }

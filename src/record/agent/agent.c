@@ -73,9 +73,10 @@ void agent_free(struct agent *a)
 	free(a);
 }
 
-uint64_t agent_call_address(void)
+void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES])
 {
-	return AGENT_ADDRESS(agent_syscall_done);
+	ret[0] = AGENT_ADDRESS(agent_syscall_done);
+	ret[1] = AGENT_ADDRESS(agent_asked);
 }
 
 /* Slots. */

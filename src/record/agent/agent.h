@@ -28,8 +28,9 @@ struct outcome;
 MUST_CHECK int agent_new(const struct tracer *tr, struct agent **ret, struct err *err);
 void agent_free(struct agent *a);
 
-/* The address behind the agent's syscall instruction, which the filter lets pass. */
-uint64_t agent_call_address(void);
+/* The addresses behind the agent's syscall instructions, which the filter lets pass. */
+#define AGENT_NR_CALL_ADDRESSES 2
+void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES]);
 
 /*
  * A traced thread has stopped, for whatever reason: what it left is recorded,
@@ -54,6 +55,11 @@ void agent_turn_off(struct tracer *tr, struct tracee *t);
 void agent_turn_all_off(struct tracer *tr);
 /* Reads of memory that the agent should have copied, and has not: what is missing for that. */
 uint64_t agent_nr_missed(const struct agent *a);
+/*
+ * Before a call that the tracer sees goes on: all that was done before it is
+ * taken in, and the paths of calls that are being made are noted.
+ */
+void agent_settle(struct tracer *tr);
 /* Takes in what all threads have left so far. */
 void agent_drain_all(struct tracer *tr);
 

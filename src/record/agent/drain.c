@@ -6,6 +6,8 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <x86intrin.h>
 
 #include "record/agent/inside.h"
@@ -78,7 +80,7 @@ static ssize_t read_copies(struct memory *m, const struct iovec *local, const st
 			memcpy(local[i].iov_base, bytes, n);
 		done += n;
 		if (n < remote[i].iov_len) {
-			c->nr_missed++;
+			c->nr_missed += !n; /* strings are shorter than what is asked for */
 			return done ? (ssize_t)done : -EFAULT;
 		}
 	}
@@ -103,6 +105,14 @@ static uint64_t to_ns(const struct clocks *c, uint64_t tsc)
 static struct clocks look_at_clocks(const struct tracer *tr, const struct agent_thread *at)
 {
 	return (struct clocks){ at->seen_tsc, at->seen_ns, __rdtsc(), tracer_now(tr) };
+}
+
+/* An empty path: what the descriptor is of was noted when it was opened. */
+static bool is_of_descriptor(const struct tracee *t)
+{
+	return t->row->nr_args > 1 && t->row->args[0].kind == KIND_DIRFD &&
+	       t->row->args[1].kind == KIND_PATH && t->args[1].type == VALUE_DATA &&
+	       !t->args[1].data->len_bytes;
 }
 
 /* The call of a record, up to its result. */
@@ -131,6 +141,8 @@ static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_re
 	t->entry_denied = false;
 	t->entry_cut_bytes = tr->capture.truncated_bytes;
 	t->entry_unread = 0;
+	if (r >= 0 && !is_of_descriptor(t))
+		r = tree_touch(tr->tree, t->tid, t->row, t->args, tracer_now(tr));
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 	return true;
@@ -141,6 +153,28 @@ static struct copies copies_of(const uint8_t *start, uint64_t len)
 	return (struct copies){
 		.memory.read = read_copies, .start = start, .end = start + len, .next = start
 	};
+}
+
+/* The file that the agent has asked for. True when the row has one, known or not. */
+static bool fill_file(struct tracer *tr, struct tracee *t, struct copies *c)
+{
+	unsigned int i;
+	struct stat st;
+
+	for (i = 0; i < t->row->nr_args; i++) {
+		const uint8_t *bytes = NULL;
+
+		if (t->row->args[i].struct_id != STRUCT_file_id || t->row->args[i].reg != REG_NONE)
+			continue;
+		if (t->row->id == SC_mmap && t->regs[3] & MAP_ANONYMOUS)
+			return true;
+		if (find(c, WIRE_FILE_ADDRESS, &bytes) >= sizeof(st)) {
+			memcpy(&st, bytes, sizeof(st));
+			t->args[i] = found_file_id(&tr->capture, &st);
+		}
+		return true;
+	}
+	return false;
 }
 
 /* What follows from the outcome, as when the tracer has seen the exit. */
@@ -160,7 +194,9 @@ static int read_exit(struct tracer *tr, struct tracee *t, const struct outcome *
 	tr->capture.memory = &tr->memory.memory;
 	if (r >= 0 && aio_follows(t->row))
 		r = aio_exit(tr->aio, &tr->capture, &call);
-	if (r >= 0)
+	if (row_class(t->row) == C_MAP)
+		found_forget(tr->found, t->space);
+	if (r >= 0 && (o->err || !fill_file(tr, t, c)))
 		r = found_fill(tr->found, &tr->capture, t->pid, t->tid, t->space, t->row, t->regs,
 			       o, t->args);
 	if (tr->capture.truncated_bytes && !o->err) {
@@ -287,4 +323,35 @@ bool drain_begin_call(struct tracer *tr, struct tracee *t)
 		return false;
 	t->enter_ns = to_ns(&clocks, rec.enter_tsc);
 	return true;
+}
+
+/* A call that is being made, and may have been: what it touches is noted now or never. */
+static void touch_early(struct tracer *tr, struct tracee *t)
+{
+	uint64_t held_ns = t->held_ns, carried_ns = t->carried_ns;
+
+	if (t->state == TRACEE_RUNNING && drain_begin_call(tr, t))
+		t->row = NULL;
+	t->held_ns = held_ns;
+	t->carried_ns = carried_ns;
+}
+
+void agent_settle(struct tracer *tr)
+{
+	struct agent_thread *at;
+
+	if (!tr->agent || tr->silent)
+		return;
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *t = e->value;
+		uint32_t phase;
+
+		at = t->agent;
+		if (!at || !at->block)
+			continue;
+		drain_thread(tr, t);
+		phase = __atomic_load_n(&at->block->phase, __ATOMIC_ACQUIRE);
+		if ((phase == WIRE_CALLING || phase == WIRE_AFTER) && !t->kept.call)
+			touch_early(tr, t);
+	}
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/agent/rules.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "record/capture_inside.h"
+
+/* FUTEX_PRIVATE_FLAG and FUTEX2_PRIVATE. */
+#define FUTEX_PRIVATE_BIT 0x80u
 
 /* Whom the tracer has to see, or what the agent cannot make in the program's stead. */
 static bool is_left_to_tracer(const struct row *row)
@@ -24,9 +29,41 @@ static bool is_left_to_tracer(const struct row *row)
 	return row->result == RESULT_NEVER;
 }
 
+/*
+ * Calls that name paths, and change nothing: what they touch may be noted
+ * when their records are taken in, which is before the tracer lets any call go
+ * on that changes names or makes a file writable.
+ */
+static bool only_looks(const struct row *row)
+{
+	switch ((int)row->id) {
+	case SC_open:
+	case SC_openat:
+	case SC_stat:
+	case SC_lstat:
+	case SC_newfstatat:
+	case SC_statx:
+	case SC_access:
+	case SC_faccessat:
+	case SC_faccessat2:
+	case SC_readlink:
+	case SC_readlinkat:
+	case SC_statfs:
+	case SC_getxattr:
+	case SC_lgetxattr:
+	case SC_listxattr:
+	case SC_llistxattr:
+		return true;
+	}
+	return false;
+}
+
 static bool fits_class(const struct row *row)
 {
+	if (only_looks(row))
+		return true;
 	switch (row_class(row)) {
+	case C_MAP:
 	case C_DESC:
 	case C_DATA:
 	case C_META:
@@ -41,7 +78,7 @@ static bool fits_class(const struct row *row)
 	case C_PROC:
 		return !row->nr_args; /* who am I: nothing that changes a process */
 	default:
-		return false; /* names, listings, maps, rings: the tracer follows them */
+		return false; /* names, listings, rings: the tracer follows them */
 	}
 }
 
@@ -165,16 +202,73 @@ static bool make_piece(const struct row *row, const struct arg *a, struct wire_p
 		return find_length(row, a, p);
 	case KIND_ARRAY:
 		if (a->struct_id == STRUCT_iovec) {
+			/* Elsewhere they may mean the memory of another process. */
 			p->kind = WIRE_IOVECS;
-			return find_length(row, a, p);
+			return row_class(row) == C_DATA && find_length(row, a, p);
 		}
 		p->unit = struct_descs[a->struct_id].size_bytes;
 		return is_flat(a->struct_id) && find_length(row, a, p);
+	case KIND_PATH:
+		p->kind = WIRE_STRING;
+		p->most = CAPTURE_PATH_MAX;
+		return only_looks(row);
+	case KIND_STR:
+		p->kind = WIRE_STRING;
+		p->most = CAPTURE_STR_MAX;
+		return true;
 	case KIND_SOCKADDR:
 		p->most = CAPTURE_SOCKADDR_MAX;
 		return a->len != LEN_NONE && find_length(row, a, p);
 	default:
 		return false;
+	}
+}
+
+/* What is in no register. */
+static bool add_found(const struct row *row, const struct arg *a, struct wire_rule *r)
+{
+	unsigned int i;
+
+	if (a->struct_id == STRUCT_futex_key)
+		return a->kind == KIND_STRUCT && r->also_mask; /* a private one needs no look-up */
+	if (a->struct_id != STRUCT_file_id)
+		return false;
+	r->flags |= WIRE_RULE_FILE;
+	if (row->result == RESULT_NEW_FD) {
+		r->file_from = WIRE_FROM_RET;
+		return true;
+	}
+	for (i = 0; i < row->nr_args && row->args[i].kind != KIND_FD; i++)
+		;
+	if (i == row->nr_args || capture_register(row, i) < 0)
+		return false;
+	r->file_from = (uint8_t)capture_register(row, i);
+	return true;
+}
+
+/* Only calls with this in their flags are for the agent. */
+static void add_condition(const struct row *row, struct wire_rule *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < row->nr_args; i++) {
+		const struct arg *a = &row->args[i];
+		int reg = capture_register(row, i);
+
+		if (reg < 0)
+			continue;
+		if (a->kind == KIND_DIRFD && only_looks(row))
+			r->flags |= WIRE_RULE_AT;
+		if (a->set == SET_open_flags && row->result == RESULT_NEW_FD) {
+			r->also_reg = (uint8_t)reg; /* reading alone */
+			r->also_mask = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+		} else if (row->id == SC_mmap && a->set == SET_mmap_prot) {
+			r->also_reg = (uint8_t)reg; /* a text may be patched */
+			r->also_mask = PROT_EXEC;
+		} else if (a->set == SET_futex_ops || a->set == SET_futex2_flags) {
+			r->also_reg = (uint8_t)reg;
+			r->also_mask = r->also_value = FUTEX_PRIVATE_BIT;
+		}
 	}
 }
 
@@ -186,7 +280,7 @@ static bool add_pieces(const struct row *row, unsigned int i, enum data_policy p
 	unsigned int m;
 
 	if (a->reg == REG_NONE)
-		return a->struct_id == STRUCT_futex_key && a->kind == KIND_STRUCT;
+		return add_found(row, a, r);
 	if (a->kind == KIND_HOLE || capture_is_scalar(a))
 		return true;
 	if (a->kind == KIND_BUF && policy == DATA_NONE)
@@ -211,6 +305,7 @@ bool rules_for_row(const struct row *row, enum data_policy policy, struct wire_r
 
 	if (is_left_to_tracer(row) || !fits_class(row))
 		return false;
+	add_condition(row, &r);
 	for (i = 0; i < row->nr_args; i++) {
 		if (!add_pieces(row, i, policy, &r))
 			return false;
@@ -218,6 +313,10 @@ bool rules_for_row(const struct row *row, enum data_policy policy, struct wire_r
 	memcpy(ret->pieces, r.pieces, sizeof(r.pieces));
 	ret->nr_pieces = r.nr_pieces;
 	ret->flags = r.flags;
+	ret->also_reg = r.also_reg;
+	ret->also_mask = r.also_mask;
+	ret->also_value = r.also_value;
+	ret->file_from = r.file_from;
 	return true;
 }
 

@@ -13,6 +13,7 @@
 #define AGENT __attribute__((section("agent_text"), used, noinline))
 #define INSIDE static inline __attribute__((always_inline))
 #define NR_ERRORS 4095
+#define FROM_CWD ((uint32_t)-100)
 
 struct agent_iovec {
 	uint64_t base, len;
@@ -20,6 +21,7 @@ struct agent_iovec {
 
 int agent_enter(struct wire_block *b);
 void agent_leave(struct wire_block *b);
+int64_t agent_ask_file(int64_t fd, void *stat); /* entry.S */
 
 INSIDE uint64_t read_tsc(void)
 {
@@ -60,6 +62,17 @@ INSIDE uint64_t piece_len(const struct wire_block *b, const struct wire_piece *p
 	if (n > WIRE_RECORD_MAX_BYTES)
 		return WIRE_RECORD_MAX_BYTES;
 	return p->kind == WIRE_BITS ? (n + 63) / 64 * 8 : n * p->unit;
+}
+
+/* With its NUL; more than there may be when it has none. */
+INSIDE uint64_t string_len(uint64_t addr, uint64_t most)
+{
+	const char *s = (const char *)addr;
+	uint64_t n = 0;
+
+	while (n < most && s[n])
+		n++;
+	return n + 1;
 }
 
 INSIDE uint64_t padded(uint64_t len)
@@ -128,13 +141,23 @@ INSIDE const struct wire_rule *find_rule(const struct wire_block *b)
 		if (!r->next)
 			return 0;
 	}
+	if ((b->regs[r->also_reg] & r->also_mask) != r->also_value)
+		return 0;
 	return r->flags & WIRE_RULE_USED ? r : 0;
+}
+
+/* Where a descriptor leads is known only as long as it is open: then the recorder must see it. */
+INSIDE int begins_at_descriptor(const struct wire_block *b)
+{
+	const char *path = (const char *)b->regs[1];
+
+	return (uint32_t)b->regs[0] != FROM_CWD && path && *path && *path != '/';
 }
 
 /* The most that the record of this call can need. */
 INSIDE uint64_t record_len(const struct wire_block *b, const struct wire_rule *r)
 {
-	uint64_t sum = sizeof(struct wire_record);
+	uint64_t sum = sizeof(struct wire_record) + padded(WIRE_FILE_BYTES);
 	unsigned int i;
 
 	for (i = 0; i < r->nr_pieces; i++) {
@@ -145,6 +168,8 @@ INSIDE uint64_t record_len(const struct wire_block *b, const struct wire_rule *r
 			continue;
 		if (p->kind == WIRE_IOVECS)
 			sum += iovecs_len(addr, number(b, p->number));
+		else if (p->kind == WIRE_STRING)
+			sum += padded(string_len(addr, p->most));
 		else
 			sum += padded(piece_len(b, p, p->when == WIRE_OUT));
 	}
@@ -185,6 +210,8 @@ INSIDE uint8_t *put_pieces(const struct wire_block *b, const struct wire_rule *r
 		if (p->kind == WIRE_IOVECS)
 			at = put_iovecs(b, at, addr, number(b, p->number),
 					when == WIRE_OUT ? (uint64_t)b->ret : UINT64_MAX, &nr);
+		else if (p->kind == WIRE_STRING)
+			at = put(b, at, addr, string_len(addr, p->most), &nr);
 		else
 			at = put(b, at, addr, piece_len(b, p, 0), &nr);
 	}
@@ -201,7 +228,7 @@ AGENT int agent_enter(struct wire_block *b)
 	unsigned int i;
 	uint8_t *end;
 
-	if (!r)
+	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)))
 		return 0;
 	need = record_len(b, r);
 	if (need > WIRE_RECORD_MAX_BYTES)
@@ -222,6 +249,23 @@ AGENT int agent_enter(struct wire_block *b)
 	return 1;
 }
 
+INSIDE uint8_t *put_file(const struct wire_block *b, const struct wire_rule *r, uint8_t *at,
+			 uint32_t *nr)
+{
+	struct wire_copy *c = (struct wire_copy *)at;
+	int32_t fd = (int32_t)((r->file_from & WIRE_NUMBER_FROM) == WIRE_FROM_RET
+				       ? (uint64_t)b->ret
+				       : b->regs[r->file_from & 7]);
+
+	if (fd < 0 || (uint64_t)at + padded(WIRE_FILE_BYTES) > b->limit ||
+	    agent_ask_file(fd, c + 1))
+		return at;
+	c->addr = WIRE_FILE_ADDRESS;
+	c->len_bytes = WIRE_FILE_BYTES;
+	*nr += 1;
+	return at + padded(WIRE_FILE_BYTES);
+}
+
 AGENT void agent_leave(struct wire_block *b)
 {
 	const struct wire_rule *r = (const struct wire_rule *)b->rules + b->rule;
@@ -230,8 +274,11 @@ AGENT void agent_leave(struct wire_block *b)
 
 	rec->exit_tsc = read_tsc();
 	rec->ret = b->ret;
-	if ((uint64_t)b->ret < (uint64_t)-NR_ERRORS)
+	if ((uint64_t)b->ret < (uint64_t)-NR_ERRORS) {
 		end = put_pieces(b, r, WIRE_OUT, end, &rec->nr_out);
+		if (r->flags & WIRE_RULE_FILE)
+			end = put_file(b, r, end, &rec->nr_out);
+	}
 	rec->size_bytes = (uint32_t)(end - (uint8_t *)rec);
 	/* Pairs with the drain's: what is published is whole. */
 	__atomic_store_n(&b->head, b->call_head + rec->size_bytes, __ATOMIC_RELEASE);

@@ -15,6 +15,8 @@ extern const uint8_t agent_entry[];
 extern const uint8_t agent_registers_saved[];
 /* The syscall instruction whose calls no filter stops, and what comes behind it. */
 extern const uint8_t agent_syscall[], agent_syscall_done[];
+/* The instruction by which it asks for files ends here. */
+extern const uint8_t agent_asked[];
 /* From here on the result is in the block. */
 extern const uint8_t agent_result_saved[];
 

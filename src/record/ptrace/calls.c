@@ -234,6 +234,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		t->row = NULL;
 		return;
 	}
+	agent_settle(tr);
 	t->nr = info->entry.nr;
 	t->unwanted = !wants_call(tr, t);
 	if (!t->unwanted)
@@ -408,10 +409,11 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 		tracer_set_active(tr, t, true, seen_ns);
 	else
 		cost_add_call(&tr->cost, seen_ns - t->enter_ns);
-	if (!o.err && is_filter_call(t)) {
+	if (!o.err && is_filter_call(t))
 		mark_own_filter(tr, t);
+	/* What they do is bound to numbers of descriptors at the moment of each call. */
+	if (!o.err && (is_filter_call(t) || row_class(t->row) == C_URING))
 		agent_turn_off(tr, t);
-	}
 	if (t->own_filter && !o.err && (uint64_t)o.ret == t->nr && was_trapped(t)) {
 		if (!t->unwanted)
 			on_trap(tr, t, seen_ns);

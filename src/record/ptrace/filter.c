@@ -63,21 +63,29 @@ static bool nr_wanted(const bool *wanted, unsigned int nr)
 	return false;
 }
 
-void filter_build(const bool *wanted, uint16_t mark, uint64_t free_address, struct sock_fprog *ret)
+/* Its instructions stand at addresses that need no upper half. */
+static void put_agent(struct program *p)
+{
+	const unsigned int at = offsetof(struct seccomp_data, instruction_pointer);
+	uint64_t addresses[AGENT_NR_CALL_ADDRESSES];
+
+	agent_call_addresses(addresses);
+	put(p, BPF_LD | BPF_W | BPF_ABS, at, 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)addresses[0], 1, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)addresses[1], 0, 3);
+	put(p, BPF_LD | BPF_W | BPF_ABS, at + 4, 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+	put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+}
+
+void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct sock_fprog *ret)
 {
 	const uint32_t to_tracer = SECCOMP_RET_TRACE | mark;
 	struct program *p = xcalloc(1, sizeof(*p));
 	unsigned int nr;
 
-	if (free_address) {
-		const unsigned int at = offsetof(struct seccomp_data, instruction_pointer);
-
-		put(p, BPF_LD | BPF_W | BPF_ABS, at, 0, 0);
-		put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)free_address, 0, 3);
-		put(p, BPF_LD | BPF_W | BPF_ABS, at + 4, 0, 0);
-		put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(free_address >> 32), 0, 1);
-		put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-	}
+	if (with_agent)
+		put_agent(p);
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_AUDIT_ARCH, 1, 0);
 	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);

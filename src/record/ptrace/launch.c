@@ -157,8 +157,7 @@ int tracer_launch(struct tracer *tr, struct err *err)
 	if (tr->o->wanted || tr->agent) {
 		/* Programs choose small numbers; another one each time, that none can count on it. */
 		tr->filter_mark = (uint16_t)(0x8000 | tr->start_ns);
-		filter_build(tr->o->wanted, tr->filter_mark, tr->agent ? agent_call_address() : 0,
-			     &l.filter);
+		filter_build(tr->o->wanted, tr->filter_mark, tr->agent != NULL, &l.filter);
 		tr->filtered = true;
 	}
 	r = start_child(tr, &l, err);

@@ -140,10 +140,10 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 /*
  * The filter that stops only wanted calls, for the child to install; its code is
  * the caller's to free. The stops that it makes carry the mark. wanted: NULL for
- * all. A call whose instruction ends at free_address runs free; 0: none.
+ * all. Calls of the agent run free, if there is one.
  */
 struct sock_fprog;
-void filter_build(const bool *wanted, uint16_t mark, uint64_t free_address, struct sock_fprog *ret);
+void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct sock_fprog *ret);
 
 /* Puts the dispositions back; also called in the child. */
 void signals_restore(const struct signals *s);

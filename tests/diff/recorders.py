@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Record programs with the agent and by ptrace alone, and compare the traces.
+
+The programs do the same in each run, so both traces must have the same events
+with the same data, and the same trees: as sets, since processes that run at the
+same time mix in any order. Left out of the comparison is what differs between
+any two runs (times, numbers of processes and inodes, addresses), and what the
+kernel or the machine draws anew (RANDOM).
+"""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+REPRISE = os.environ.get("REPRISE", "reprise")
+TIMEOUT_S = 120
+
+PROGRAMS = {
+    "a shell and small tools": "cp /etc/passwd x; sort x > y; cat y > z; ln -s y l; mv z q; ls -a > out; rm x",
+    "a loop of small writes": "i=0; while [ $i -lt 50 ]; do echo $i; i=$((i+1)); done > f; wc -l f",
+    "dd with blocks of all sizes": "for b in 1 512 4k 64k 1M; do dd if=/etc/passwd of=d bs=$b status=none; dd if=d of=/dev/null bs=$b status=none; done",
+    "perl": "PERL_HASH_SEED=1 perl -e 'open F, q(>z); print F $_ for 1..5000; close F; open F, q(<z); print -s F; rename q(z), q(y)'",
+    "python": "python3 -S -c 'import os; f = open(\"a\", \"wb\"); f.write(bytes(300000)); f.close(); "
+    "os.stat(\"a\"); os.path.exists(\"b\"); os.remove(\"a\"); os.mkdir(\"d\"); os.chdir(\"d\"); open(\"e\", \"w\").close()'",
+    "sqlite": "sqlite3 d.db 'pragma journal_mode=off; create table t(a); insert into t values(1),(2); select sum(a) from t;'",
+    "tar": "tar cf t.tar --sort=name -C / etc/passwd etc/hosts && tar tf t.tar > list",
+}
+
+RANDOM = re.compile(r"^(getrandom|sysinfo|read\(fd=3, buf=\S+, count=4\)|getrusage|blob|stream|meta|tree_entry\(.*\"/(proc|tmp|dev|sys)\b)|"
+                    r"^tree_entry\(tree=final, path=\"/(etc|usr|var|root)")
+PATTERNS = [
+    (re.compile(r"^\d+/\d+ #\d+ \d+\+\d+ "), ""),  # who, which and when
+    (re.compile(r" \{[^{}]*\}$"), ""),  # what else is known of an event
+    (re.compile(r"0x[0-9a-f]+"), "ADDRESS"),
+    (re.compile(r"\b(pipe|socket):\[\d+\]"), r"\1"),
+    (re.compile(r"\b(\w*(?:pid|ino|_ns|time|sec|offset_after|nlink)|d_off|tid|parent|sender|stx_mnt_id|dio_\w+)=-?[\d.]+"), r"\1=N"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "HASH"),
+    (re.compile(r"= \d{3,7}$"), "= NUMBER"),  # processes
+    (re.compile(r"((?:set_tid_address|gettid|getpid|getppid|clone|vfork|fork|wait4)\(.*\)) = \d+"), r"\1 = PID"),
+    (re.compile(r"(wait4|kill|tgkill)\(pid=\S+"), r"\1("),
+]
+
+
+def lines_of(trace):
+    text = subprocess.run([REPRISE, "show", "--exact", trace], check=True, timeout=TIMEOUT_S,
+                          stdout=subprocess.PIPE).stdout.decode("latin-1")
+    found = collections.Counter()
+    for line in text.split("\n"):
+        for pattern, new in PATTERNS:
+            line = pattern.sub(new, line)
+        if line and not RANDOM.match(line):
+            found[line] += 1
+    return found
+
+
+def record(recorder, script, scratch):
+    """(exit status and output, lines) of one run, in an empty directory of the same name each time."""
+    work, trace = os.path.join(scratch, "work"), os.path.join(scratch, recorder + ".trace")
+    shutil.rmtree(work, ignore_errors=True)
+    os.mkdir(work)
+    p = subprocess.run([REPRISE, "record", "-q", "--recorder=" + recorder, "-o", trace, "--", "/bin/sh", "-c", script],
+                       cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                       timeout=TIMEOUT_S, env={"PATH": os.environ["PATH"], "LC_ALL": "C"}, check=False)
+    check = subprocess.run([REPRISE, "check", trace], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           timeout=TIMEOUT_S, check=False)
+    return (p.returncode, p.stdout, check.returncode), lines_of(trace)
+
+
+def compare(script, scratch):
+    """What differs, as lines."""
+    (by_ptrace, wanted), (by_agent, got) = (record(r, script, scratch) for r in ("ptrace", "inproc"))
+    problems = []
+    if by_ptrace != by_agent:
+        problems.append(f"status, output and check: {by_agent}, by ptrace {by_ptrace}")
+    problems += ["missing: " + line[:300] for line in (wanted - got).elements()]
+    problems += ["only so: " + line[:300] for line in (got - wanted).elements()]
+    return problems
+
+
+def main():
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="reprise-recorders-") as scratch:
+        p = subprocess.run([REPRISE, "record", "-q", "--recorder=inproc", "-o", scratch + "/t.trace", "--", "true"],
+                           stderr=subprocess.PIPE, text=True, check=False)
+        if p.returncode:
+            print("1..0 # SKIP " + p.stderr.strip())
+            return 0
+        print(f"1..{len(PROGRAMS)}")
+        for number, (name, script) in enumerate(PROGRAMS.items(), 1):
+            tool = name if name in ("perl", "tar") else {"python": "python3", "sqlite": "sqlite3"}.get(name)
+            if tool and not shutil.which(tool):
+                print(f"ok {number} - {name} # SKIP there is no {tool}")
+                continue
+            problems = compare(script, scratch)
+            failed += bool(problems)
+            print(f"{'not ' if problems else ''}ok {number} - {name}")
+            for line in problems[:30]:
+                print("# " + line)
+            for trace in ("ptrace", "inproc"):
+                os.remove(os.path.join(scratch, trace + ".trace"))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
