@@ -66,6 +66,11 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	(void)ip;
 }
 
+void agent_lose_gs(struct tracee *t)
+{
+	(void)t;
+}
+
 void agent_turn_off(struct tracer *tr, struct tracee *t)
 {
 	(void)tr;

@@ -223,6 +223,18 @@ static int64_t map_shared(struct tracee *t, int fd)
 	return ret;
 }
 
+/* Where processes have other numbers, the name of our descriptor may lead to another file. */
+static bool is_ours(struct tracee *t, uint64_t remote, const struct wire_rule *rules)
+{
+	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
+	struct wire_rule there[16];
+
+	if (remote_read(t, remote, there, sizeof(there)) && !memcmp(there, rules, sizeof(there)))
+		return true;
+	(void)remote_call(&r, SYS_munmap, (uint64_t[]){ remote, WIRE_SHARED_BYTES, 0, 0, 0, 0 });
+	return false;
+}
+
 static struct agent_image *new_image(struct tracer *tr, struct tracee *t)
 {
 	AUTO_CLOSE int fd = memfd_create("reprise", MFD_CLOEXEC);
@@ -236,17 +248,17 @@ static struct agent_image *new_image(struct tracer *tr, struct tracee *t)
 		 0);
 	if (p == MAP_FAILED)
 		return NULL;
+	memcpy(p, tr->agent->rules, sizeof(tr->agent->rules));
 	remote = map_text(t);
 	if (remote >= 0)
 		remote = map_shared(t, fd);
-	if (remote < 0) {
+	if (remote < 0 || !is_ours(t, (uint64_t)remote, tr->agent->rules)) {
 		(void)munmap(p, WIRE_SHARED_BYTES);
 		return NULL;
 	}
 	im = xcalloc(1, sizeof(*im));
 	im->shared = p;
 	im->remote = (uint64_t)remote;
-	memcpy(im->shared, tr->agent->rules, sizeof(tr->agent->rules));
 	block_of(im, 0)->off = 1;
 	im->next = tr->agent->images;
 	tr->agent->images = im;
@@ -294,6 +306,14 @@ void agent_leave_image(struct tracer *tr, struct tracee *t)
 {
 	if (t->agent)
 		release_thread(tr, t);
+}
+
+void agent_lose_gs(struct tracee *t)
+{
+	static const uint8_t to_site[] = { 0xff, 0xe1 }; /* jmp *%rcx */
+
+	if (t->agent)
+		(void)!remote_write(t, AGENT_ADDRESS(agent_entry), to_site, sizeof(to_site));
 }
 
 static void turn_image_off(struct agent_image *im)

@@ -50,6 +50,8 @@ void agent_leave_image(struct tracer *tr, struct tracee *t);
 void agent_enter_image(struct tracer *tr, struct tracee *t);
 /* The thread is stopped at the end of an mmap, made by the instruction before ip. */
 void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip);
+/* The program uses gs itself: the agent cannot find its state, so nobody may come to it. */
+void agent_lose_gs(struct tracee *t);
 /* From now on the tracer sees all calls of this thread's image. */
 void agent_turn_off(struct tracer *tr, struct tracee *t);
 void agent_turn_all_off(struct tracer *tr);

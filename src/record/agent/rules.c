@@ -2,6 +2,7 @@
 #include "record/agent/rules.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -17,6 +18,10 @@ static bool is_left_to_tracer(const struct row *row)
 	case SC_unknown_call:
 	case SC_rt_sigreturn: /* goes on elsewhere */
 	case SC_restart_syscall: /* means the call that was broken off */
+	case SC_kill: /* may be the end: while the thread is there, its records can be taken in */
+	case SC_tkill:
+	case SC_tgkill:
+	case SC_pidfd_send_signal:
 	case SC_wait4: /* shall not return before the end that it tells of is recorded */
 	case SC_waitid:
 	case SC_vmsplice: /* its direction is found elsewhere */
@@ -329,8 +334,15 @@ static void fill_rule(const struct row *row, enum data_policy policy, const bool
 
 void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *ret)
 {
-	unsigned int nr, id, next = WIRE_NR_CALLS;
+	unsigned int nr, i, next = WIRE_NR_CALLS;
+	VEC(const struct row *) variants = { 0 };
 
+	for (i = 0; i < ROW_ID_MAX; i++) {
+		const struct row *row = row_by_id(i);
+
+		if (row && row_variant_of(row))
+			VEC_PUSH(&variants, row);
+	}
 	memset(ret, 0, WIRE_NR_RULES * sizeof(*ret));
 	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
 		const struct row *base = row_by_nr(ARCH_X86_64, nr);
@@ -339,11 +351,11 @@ void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *
 		if (!base)
 			continue;
 		/* Variants first, each at the place of the one before it; what is left is the base's. */
-		for (id = 0; id < ROW_ID_MAX && next < WIRE_NR_RULES; id++) {
-			const struct row *row = row_by_id(id);
-			const struct row_variant *v = row ? row_variant_of(row) : NULL;
+		for (i = 0; i < variants.len && next < WIRE_NR_RULES; i++) {
+			const struct row *row = variants.items[i];
+			const struct row_variant *v = row_variant_of(row);
 
-			if (!v || v->base != base->id)
+			if (v->base != base->id)
 				continue;
 			last->select_reg = v->reg;
 			last->select_mask = v->mask;
@@ -354,4 +366,5 @@ void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *
 		}
 		fill_rule(base, policy, wanted, last);
 	}
+	VEC_RELEASE(&variants);
 }

@@ -314,15 +314,44 @@ static void forbid(struct image *im, uint64_t target)
 		s->nr_insns = 0; /* dropped below */
 }
 
+/* A bit for each stretch of 16 bytes that has a part of a long window, modulo the size of the set. */
+struct window_set {
+	uint64_t bits[1024];
+};
+
+static bool may_be_in(const struct window_set *set, uint64_t at)
+{
+	return set->bits[at / 1024 % 1024] >> at / 16 % 64 & 1;
+}
+
+static void note_windows(const struct sites *s, struct window_set *ret)
+{
+	size_t i;
+	uint64_t at;
+
+	*ret = (struct window_set){ { 0 } };
+	for (i = 0; i < s->list.len; i++) {
+		for (at = s->list.items[i].window; at < s->list.items[i].syscall; at++) {
+			if (s->list.items[i].nr_insns > 1)
+				ret->bits[at / 1024 % 1024] |= UINT64_C(1) << at / 16 % 64;
+		}
+	}
+}
+
 /* Whatever can be read as a long jump, at any byte of the text, counts as one. */
 static void forbid_targets(struct image *im, const struct segment *seg)
 {
 	const uint8_t *p = im->file + seg->offset;
-	uint64_t i;
+	struct window_set set;
+	uint64_t i, target;
 
+	note_windows(im->found, &set);
 	for (i = 0; i + 5 <= seg->len; i++) {
-		if (p[i] == 0xe9 || p[i] == 0xe8 || (p[i] >> 4 == 8 && i && p[i - 1] == 0x0f))
-			forbid(im, seg->offset + i + 5 + (uint64_t)(int64_t)number(p + i + 1));
+		if ((p[i] & 0xfe) != 0xe8 && (p[i] >> 4 != 8 || !i || p[i - 1] != 0x0f))
+			continue;
+		target = seg->offset + i + 5 + (uint64_t)(int64_t)number(p + i + 1);
+		if (may_be_in(&set, target))
+			forbid(im, target);
 	}
 }
 

@@ -22,6 +22,9 @@
 #include "record/ptrace/registers.h"
 #include "record/ptrace/tracer.h"
 
+/* asm/prctl.h, which other machines do not have. */
+#define ARCH_SET_GS 0x1001
+
 static bool arch_of(uint32_t audit_arch, enum arch *ret)
 {
 	switch (audit_arch) {
@@ -443,9 +446,12 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 			 const struct __ptrace_syscall_info *info, uint64_t seen_ns)
 {
 	struct outcome o = outcome_of(info);
+	bool uses_gs = t->row && t->row->id == SC_arch_prctl && t->regs[0] == ARCH_SET_GS;
 	bool execing = t->execing, mapped = t->row && t->row->id == SC_mmap;
 
 	tracer_finish_call(tr, t, o, seen_ns);
+	if (uses_gs && !o.err)
+		agent_lose_gs(t);
 	if (execing)
 		agent_enter_image(tr, t);
 	else if (mapped)
