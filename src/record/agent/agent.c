@@ -384,9 +384,9 @@ static void restore(const struct wire_block *b, struct user_regs_struct *regs)
 /* The call has been made, by the agent: the rest of it is ours. */
 static void finish_call(struct tracer *tr, struct tracee *t, int64_t ret)
 {
-	bool published = t->agent->block->head != t->agent->block->call_head;
+	const struct wire_block *b = t->agent->block;
 
-	if (!published && drain_begin_call(tr, t))
+	if (b->head == b->call_head && drain_begin_call(tr, t, b->call_head))
 		tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
 }
 
@@ -457,7 +457,7 @@ void agent_end_thread(struct tracer *tr, struct tracee *t)
 	b = t->agent->block;
 	if (b) {
 		drain_thread(tr, t);
-		if (b->phase == WIRE_CALLING && drain_begin_call(tr, t))
+		if (b->phase == WIRE_CALLING && drain_begin_call(tr, t, b->call_head))
 			t->state = TRACEE_IN_CALL; /* for ever */
 		else if (b->phase == WIRE_AFTER)
 			finish_call(tr, t, b->ret);

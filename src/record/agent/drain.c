@@ -141,11 +141,19 @@ static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_re
 	t->entry_denied = false;
 	t->entry_cut_bytes = tr->capture.truncated_bytes;
 	t->entry_unread = 0;
-	if (r >= 0 && !is_of_descriptor(t))
-		r = tree_touch(tr->tree, t->tid, t->row, t->args, tracer_now(tr));
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 	return true;
+}
+
+static void touch_paths(struct tracer *tr, struct tracee *t)
+{
+	int r = 0;
+
+	if (!is_of_descriptor(t))
+		r = tree_touch(tr->tree, t->tid, t->row, t->args, tracer_now(tr));
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
 }
 
 static struct copies copies_of(const uint8_t *start, uint64_t len)
@@ -220,6 +228,7 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	out = copies_of(bytes + rec->in_bytes, len - rec->in_bytes);
 	if (!begin_call(tr, t, rec, &in))
 		return false;
+	touch_paths(tr, t);
 	ev = (struct event){ .row = t->row,
 			     .enter_ns = to_ns(clocks, rec->enter_tsc),
 			     .exit_ns = to_ns(clocks, rec->exit_tsc),
@@ -305,10 +314,10 @@ void drain_thread(struct tracer *tr, struct tracee *t)
 	__atomic_store_n(&b->tail, head, __ATOMIC_RELEASE); /* pairs with the agent's */
 }
 
-bool drain_begin_call(struct tracer *tr, struct tracee *t)
+bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 {
 	const struct clocks clocks = look_at_clocks(tr, t->agent);
-	uint64_t at = t->agent->block->call_head % WIRE_RING_BYTES;
+	uint64_t at = call_head % WIRE_RING_BYTES;
 	const uint8_t *bytes = t->agent->ring + at;
 	struct wire_record rec;
 	struct copies in;
@@ -321,16 +330,42 @@ bool drain_begin_call(struct tracer *tr, struct tracee *t)
 	in = copies_of(bytes + sizeof(rec), rec.in_bytes);
 	if (!begin_call(tr, t, &rec, &in))
 		return false;
+	/* Of a thread that runs: it may be in another call by now, whose record was half made. */
+	if (__atomic_load_n(&t->agent->block->call_head, __ATOMIC_ACQUIRE) != call_head) {
+		t->row = NULL;
+		return false;
+	}
+	touch_paths(tr, t);
 	t->enter_ns = to_ns(&clocks, rec.enter_tsc);
 	return true;
+}
+
+static bool names_path(uint64_t nr)
+{
+	const struct row *row =
+		nr < WIRE_NR_CALLS ? row_by_nr(ARCH_X86_64, (unsigned int)nr) : NULL;
+	unsigned int i;
+
+	for (i = 0; row && i < row->nr_args; i++) {
+		if (row->args[i].kind == KIND_PATH)
+			return true;
+	}
+	return false;
 }
 
 /* A call that is being made, and may have been: what it touches is noted now or never. */
 static void touch_early(struct tracer *tr, struct tracee *t)
 {
+	const struct wire_block *b = t->agent->block;
 	uint64_t held_ns = t->held_ns, carried_ns = t->carried_ns;
+	/* Before the phase: so the record that is read is whole, if the call is still the same then. */
+	uint64_t call_head = __atomic_load_n(&b->call_head, __ATOMIC_ACQUIRE);
+	uint32_t phase = __atomic_load_n(&b->phase, __ATOMIC_ACQUIRE);
 
-	if (t->state == TRACEE_RUNNING && drain_begin_call(tr, t))
+	if (phase != WIRE_CALLING && phase != WIRE_AFTER)
+		return;
+	if (t->state == TRACEE_RUNNING && !t->kept.call && names_path(b->nr) &&
+	    drain_begin_call(tr, t, call_head))
 		t->row = NULL;
 	t->held_ns = held_ns;
 	t->carried_ns = carried_ns;
@@ -344,14 +379,11 @@ void agent_settle(struct tracer *tr)
 		return;
 	MAP_EACH (&tr->all.by_tid, e) {
 		struct tracee *t = e->value;
-		uint32_t phase;
 
 		at = t->agent;
 		if (!at || !at->block)
 			continue;
 		drain_thread(tr, t);
-		phase = __atomic_load_n(&at->block->phase, __ATOMIC_ACQUIRE);
-		if ((phase == WIRE_CALLING || phase == WIRE_AFTER) && !t->kept.call)
-			touch_early(tr, t);
+		touch_early(tr, t);
 	}
 }

@@ -77,7 +77,10 @@ void agent_texts_release(struct agent *a);
 /* drain.c: records. */
 
 void drain_thread(struct tracer *tr, struct tracee *t);
-/* The call whose record is not published becomes the one that the tracer follows. False: it is damaged. */
-MUST_CHECK bool drain_begin_call(struct tracer *tr, struct tracee *t);
+/*
+ * The call whose record begins at call_head, and is not published, becomes the
+ * one that the tracer follows. False: it is damaged, or another call has begun.
+ */
+MUST_CHECK bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head);
 
 #endif
