@@ -32,7 +32,7 @@ static void read_back(void)
 {
 	const struct trace_query q = { 0 };
 	struct err err = { 0 };
-	struct trace_iter *it;
+	struct trace_iter *it = NULL;
 	struct event *ev;
 	struct trace *t;
 	uint64_t nr = 0;
