@@ -238,11 +238,36 @@ static int watch_process(struct watch *x)
 	return status;
 }
 
+/* In the order of the trace. One that was not finished, its lane being killed, comes last. */
+static int compare_mismatches(const void *a, const void *b)
+{
+	const struct run_mismatch *x = a, *y = b;
+	uint32_t x_whole = atomic_load(&x->whole), y_whole = atomic_load(&y->whole);
+
+	if (x_whole != y_whole)
+		return x_whole ? -1 : 1;
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	return x->nr < y->nr ? -1 : x->nr > y->nr;
+}
+
+/* Lanes keep them when they come to it, which may be after the lanes that waited for them. */
+static void sort_mismatches(struct run_result *res)
+{
+	uint64_t nr = atomic_load(&res->nr_mismatches);
+
+	qsort(res->mismatches, nr < RUN_MISMATCHES_KEPT ? nr : RUN_MISMATCHES_KEPT,
+	      sizeof(res->mismatches[0]), compare_mismatches);
+}
+
 static void conclude(struct run_result *res, int status)
 {
 	uint64_t began_ns = atomic_load(&res->began_ns);
 
 	res->end = atomic_load(&res->stop);
+	sort_mismatches(res);
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return;
 	/* What the lanes left is all there is. */

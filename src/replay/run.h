@@ -158,7 +158,8 @@ struct run_result {
 	struct spread lateness;
 	_Atomic uint64_t nr_mismatches;
 	_Atomic uint64_t mismatches_by_kind[RUN_MISMATCH_MAX];
-	struct run_mismatch mismatches[RUN_MISMATCHES_KEPT]; /* the first */
+	struct run_mismatch mismatches
+		[RUN_MISMATCHES_KEPT]; /* the first; at the end in the order of the trace */
 	struct run_call calls[ROW_ID_MAX]; /* sparse: pages that are not touched take no memory */
 	uint64_t loop_ns; /* wall time of the process from fork to end */
 	uint32_t nr_lanes;
