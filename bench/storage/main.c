@@ -478,7 +478,7 @@ static int storage_run(const struct cli *cli, void *options, int nr_operands, ch
 	int r;
 
 	(void)cli;
-	(void)nr_operands;
+	operands[nr_operands] = NULL; /* behind them stand words that were moved */
 	if (geteuid())
 		return fail(
 			(err_set(&err, -EPERM, "needs root: it mounts, and attaches a loop device"),

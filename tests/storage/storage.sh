@@ -36,9 +36,9 @@ ok $? 'it tells how late it was'
 gone T1
 ok $? 'nothing is left'
 
-"$STORAGE" --name=T2 --size=64M --quiet "$models/hdd.model" sh -c 'exit 7' >out 2>err
-[ $? -eq 7 ] && [ ! -s err ]
-ok $? 'the exit status is the command'"'"'s'
+"$STORAGE" --name=T2 --size=64M --quiet "$models/hdd.model" sh -c 'echo "$*"; exit 7' sh one two >out 2>err
+[ $? -eq 7 ] && [ ! -s err ] && [ "$(cat out)" = 'one two' ]
+ok $? 'words and exit status are the command'"'"'s'
 
 "$STORAGE" --name=T3 --size=64M "$models/hdd-queue.model" sh -c '(sleep 1000 >"$T3_DIR/open") & touch ready; sleep 1000' 2>err &
 pid=$!
