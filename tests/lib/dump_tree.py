@@ -17,6 +17,14 @@ links = {}
 lines = []
 
 
+def told(what):
+    """What can only be told with rights is told as closed without them."""
+    try:
+        return what()
+    except PermissionError:
+        return None
+
+
 def content(path, size):
     if size > 1 << 28:
         return "large"
@@ -38,14 +46,16 @@ def describe(path, name):
     else:
         words.append("atime=%d" % st.st_atime_ns)
     if stat.S_ISREG(st.st_mode):
-        words.append(content(path, st.st_size))
-    for xattr in sorted(os.listxattr(path, follow_symlinks=False)):
+        words.append(told(lambda: content(path, st.st_size)) or "closed")
+    for xattr in sorted(told(lambda: os.listxattr(path, follow_symlinks=False)) or ()):
         words.append("%s=%r" % (xattr, os.getxattr(path, xattr, follow_symlinks=False)))
     lines.append(" ".join(words))
 
 
 def walk(path, name):
-    fd = os.open(path, os.O_RDONLY | os.O_NOATIME)
+    fd = told(lambda: os.open(path, os.O_RDONLY | os.O_NOATIME))
+    if fd is None:
+        return
     entries = sorted(os.fsencode(entry) for entry in os.listdir(fd))
     os.close(fd)
     for entry in entries:
