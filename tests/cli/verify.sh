@@ -145,7 +145,7 @@ for how in '' --reference; do
 	# shellcheck disable=SC2086 # none is no word
 	run 0 compile -f $how -o traces/p.plan traces/p.trace && run 0 verify --json traces/p.plan P && sed 's/p\.plan/p.trace/' out | cmp - trace.json &&
 		run 0 init --json traces/p.plan P && json 'd["delta"]' && run 0 init traces/p.plan "P2$how" && run 0 init traces/p.trace "P2$how" &&
-		run 0 init --whole --json traces/p.trace "P2$how" && json 'd["repaired"] == d["made"] == d["bytes_written"] == 0' && (cd "P$dir/work" && sh "$dir/program.sh")
+		run 0 init --whole --json traces/p.trace "P2$how" && json 'd["made"] == d["bytes_written"] == 0 and (d["repaired"] == 0 or '"$(id -u)"')' && (cd "P$dir/work" && sh "$dir/program.sh")
 	ok $? "a plan does as well as its trace $how"
 done
 (cd work && rm -rf ./* && prepare && "$REPRISE" record -q --data=none -o ../traces/n.trace -- sh ../program.sh >../out 2>../err)
