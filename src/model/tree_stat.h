@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a tree entry of a trace says of a file (struct tree_stat of structs.def), for who reads it. */
+/* The tree entries of a trace (rows and struct tree_stat of the tables), for who writes or reads them. */
 #ifndef MODEL_TREE_STAT_H
 #define MODEL_TREE_STAT_H
 
@@ -7,6 +7,19 @@
 #include <stdint.h>
 
 #include "model/value.h"
+
+/* Arguments of the record tree_entry, in the order of its row; old traces lack the last. */
+enum tree_entry_arg {
+	ENTRY_TREE,
+	ENTRY_PATH,
+	ENTRY_STAT,
+	ENTRY_TARGET,
+	ENTRY_XATTRS,
+	ENTRY_CONTENT,
+	ENTRY_HASH,
+	ENTRY_FLAGS,
+	ENTRY_SEEN_NS,
+};
 
 /* Fields, in the order of structs.def. */
 enum tree_stat_field {

@@ -13,30 +13,16 @@ void history_release(struct history *h)
 	*h = (struct history){ 0 };
 }
 
-/* How many had ended (begun) by then. */
-static size_t count_ended(const struct lane_history *l, uint64_t by_ns)
+/* How many had ended, or only begun, by then. */
+static size_t count_past(const struct lane_history *l, uint64_t by_ns, bool ended)
 {
 	size_t low = 0, high = l->past.len;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
+		const struct past *p = &l->past.items[middle];
 
-		if (l->past.items[middle].exit_ns <= by_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static size_t count_begun(const struct lane_history *l, uint64_t by_ns)
-{
-	size_t low = 0, high = l->past.len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->past.items[middle].enter_ns <= by_ns)
+		if ((ended ? p->exit_ns : p->enter_ns) <= by_ns)
 			low = middle + 1;
 		else
 			high = middle;
@@ -74,7 +60,7 @@ void history_ask_ended(struct history *h, const struct order_input *in, const st
 		if (i == self || !l->past.len || (has_previous && last_exit_ns(l) <= known_ns))
 			continue;
 		nr = last_exit_ns(l) <= in->ev->enter_ns ? l->past.len
-							 : count_ended(l, in->ev->enter_ns);
+							 : count_past(l, in->ev->enter_ns, true);
 		if (!nr)
 			continue;
 		u = user_of(i, &l->past.items[nr - 1]);
@@ -94,7 +80,7 @@ bool history_last_begun(struct history *h, const struct order_input *in, struct 
 
 		if (i == in->self.lane || last_exit_ns(l) <= in->ev->enter_ns)
 			continue;
-		nr = count_begun(l, in->ev->enter_ns);
+		nr = count_past(l, in->ev->enter_ns, false);
 		if (!nr)
 			continue;
 		p = &l->past.items[nr - 1];

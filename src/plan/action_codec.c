@@ -134,19 +134,6 @@ int action_put(const struct schema *s, const struct action *a, struct action_sta
 	return 0;
 }
 
-static bool get_parts(struct cursor *in, uint64_t set, uint64_t parts[PART_MAX])
-{
-	uint64_t dropped;
-
-	for (; set; set &= set - 1) {
-		unsigned int bit = (unsigned int)__builtin_ctzll(set);
-
-		if (!cursor_get_uvarint(in, bit < PART_MAX ? &parts[bit] : &dropped))
-			return false;
-	}
-	return true;
-}
-
 static bool apply_parts(uint64_t set, const uint64_t parts[PART_MAX], struct action_state *state,
 			struct action *a)
 {
@@ -222,7 +209,8 @@ bool action_get(const struct schema *s, struct cursor *in, struct action_state *
 	c.end = c.pos + len;
 	if (!cursor_get_uvarint(&c, &set) || !cursor_get_uvarint(&c, &id) ||
 	    !cursor_get_svarint(&c, &gap) || !cursor_get_uvarint(&c, &duration) ||
-	    !cursor_get_svarint(&c, &ret->outcome.ret) || !get_parts(&c, set, parts))
+	    !cursor_get_svarint(&c, &ret->outcome.ret) ||
+	    !event_get_parts(&c, set, parts, PART_MAX))
 		return false;
 	if (id >= ROW_ID_MAX || !s->rows[id].row)
 		return false;

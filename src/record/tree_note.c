@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "base/varint.h"
+#include "model/tree_stat.h"
 #include "record/tree_inside.h"
 
 /* As the kernel has them. */
@@ -24,18 +25,6 @@
 #define XATTRS_MAX 64
 /* A directory with more names than this is not listed whole. */
 #define NAMES_MAX ((size_t)1 << 20)
-
-enum {
-	ENTRY_TREE,
-	ENTRY_PATH,
-	ENTRY_STAT,
-	ENTRY_TARGET,
-	ENTRY_XATTRS,
-	ENTRY_CONTENT,
-	ENTRY_HASH,
-	ENTRY_FLAGS,
-	ENTRY_SEEN_NS,
-};
 
 static const char *self_path(int fd, char path[static 64])
 {

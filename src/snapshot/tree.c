@@ -26,17 +26,6 @@
 /* Entries are counted in 32 bits. */
 #define ENTRIES_MAX ((size_t)1 << 30)
 
-enum {
-	ENTRY_TREE,
-	ENTRY_PATH,
-	ENTRY_STAT,
-	ENTRY_TARGET,
-	ENTRY_XATTRS,
-	ENTRY_CONTENT,
-	ENTRY_HASH,
-	ENTRY_FLAGS,
-};
-
 const char *const snapshot_type_names[SNAPSHOT_TYPE_MAX] = {
 	[SNAPSHOT_UNKNOWN] = "something",
 	[SNAPSHOT_FILE] = "file",
@@ -210,7 +199,7 @@ static int load_path(struct loader *l, const struct value *v, struct snapshot_en
 	return 0;
 }
 
-static uint8_t type_of_mode(uint64_t mode)
+uint8_t snapshot_type_of_mode(uint64_t mode)
 {
 	switch (mode & S_IFMT) {
 	case S_IFREG:
@@ -241,7 +230,7 @@ static void take_stat(const struct value *stat, struct snapshot_entry *e)
 		e->mode = (uint32_t)n & 07777;
 		e->known |= SNAPSHOT_HAS_MODE;
 		if (e->type == SNAPSHOT_UNKNOWN)
-			e->type = type_of_mode(n);
+			e->type = snapshot_type_of_mode(n);
 	}
 	if (tree_stat_get(stat, STAT_UID, &n)) {
 		e->uid = (uint32_t)n;

@@ -150,6 +150,8 @@ static inline bool snapshot_is_device(const struct snapshot_entry *e)
 }
 
 extern const char *const snapshot_type_names[SNAPSHOT_TYPE_MAX];
+/* By the file type bits of a mode. */
+uint8_t snapshot_type_of_mode(uint64_t mode);
 
 size_t snapshot_nr_sources(const struct snapshot *s);
 const char *snapshot_source_path(const struct snapshot *s, size_t nr);

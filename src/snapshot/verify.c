@@ -245,27 +245,6 @@ static void expect_untouched(struct verification *v, const struct map *final_fil
 
 /* Comparison. */
 
-static uint8_t type_found(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return SNAPSHOT_FILE;
-	case S_IFDIR:
-		return SNAPSHOT_DIR;
-	case S_IFLNK:
-		return SNAPSHOT_SYMLINK;
-	case S_IFIFO:
-		return SNAPSHOT_FIFO;
-	case S_IFSOCK:
-		return SNAPSHOT_SOCKET;
-	case S_IFCHR:
-		return SNAPSHOT_CHARDEV;
-	case S_IFBLK:
-		return SNAPSHOT_BLOCKDEV;
-	}
-	return SNAPSHOT_UNKNOWN;
-}
-
 struct look {
 	struct verification *v;
 	struct worker *w;
@@ -505,9 +484,9 @@ static int look_at(struct worker *w, uint32_t nr)
 	x->dev = l.st.st_dev;
 	x->ino = l.st.st_ino;
 	x->nlink = l.st.st_nlink;
-	if (type_found(l.st.st_mode) != e->type) {
+	if (snapshot_type_of_mode(l.st.st_mode) != e->type) {
 		differ(v, e->path, SNAPSHOT_DIFF_TYPE,
-		       xstrdup(snapshot_type_names[type_found(l.st.st_mode)]),
+		       xstrdup(snapshot_type_names[snapshot_type_of_mode(l.st.st_mode)]),
 		       xstrdup(snapshot_type_names[e->type]));
 		return 0;
 	}

@@ -100,19 +100,6 @@ int event_put(const struct schema *s, const struct event *ev, uint64_t seq,
 	return 0;
 }
 
-static bool get_parts(struct cursor *in, uint64_t set, uint64_t parts[PART_MAX])
-{
-	uint64_t dropped;
-
-	for (; set; set &= set - 1) {
-		unsigned int bit = (unsigned int)__builtin_ctzll(set);
-
-		if (!cursor_get_uvarint(in, bit < PART_MAX ? &parts[bit] : &dropped))
-			return false;
-	}
-	return true;
-}
-
 static void apply_parts(uint64_t set, const uint64_t parts[PART_MAX], struct event_state *state,
 			struct event *ev)
 {
@@ -149,7 +136,7 @@ bool event_get_head(const struct schema *s, struct cursor *in, struct event_stat
 	c.end = c.pos + len;
 	if (!cursor_get_uvarint(&c, &set) || !cursor_get_uvarint(&c, &id) ||
 	    !cursor_get_svarint(&c, &gap) || !cursor_get_svarint(&c, &duration) ||
-	    !cursor_get_svarint(&c, &ret) || !get_parts(&c, set, parts))
+	    !cursor_get_svarint(&c, &ret) || !event_get_parts(&c, set, parts, PART_MAX))
 		return false;
 	if (id >= ROW_ID_MAX || !s->rows[id].row)
 		return false;

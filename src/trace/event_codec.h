@@ -24,6 +24,21 @@ struct event_state {
  */
 void event_close_body(struct buf *out, size_t start);
 
+/* The numbers that the bits of set stand for; those that nobody knows yet are passed. */
+static inline bool event_get_parts(struct cursor *in, uint64_t set, uint64_t *parts,
+				   unsigned int nr_parts)
+{
+	uint64_t dropped;
+
+	for (; set; set &= set - 1) {
+		unsigned int bit = (unsigned int)__builtin_ctzll(set);
+
+		if (!cursor_get_uvarint(in, bit < nr_parts ? &parts[bit] : &dropped))
+			return false;
+	}
+	return true;
+}
+
 /* Appends, under the given number; on failure out is as it was. */
 MUST_CHECK int event_put(const struct schema *s, const struct event *ev, uint64_t seq,
 			 struct event_state *state, struct blob_sink *sink, struct buf *out);
