@@ -9,6 +9,7 @@
 #include "base/attrs.h"
 #include "base/banned.h"
 #include "base/clock.h"
+#include "import/strace_after.h"
 #include "model/kernel_structs.h"
 
 /* strace's names for the arguments of clone, which it prints by name. */
@@ -98,26 +99,13 @@ static int find_arg(const struct row *row, const char *name)
 	return -1;
 }
 
-/* `in => out`: the second goes to the argument that is read after the call. */
-static void put_after(struct event *ev, unsigned int i, const struct value *after)
-{
-	unsigned int j;
-
-	for (j = i + 1; j < ev->row->nr_args; j++) {
-		if (ev->row->args[j].reg == A0 + i) {
-			ev->args[j] = *after;
-			return;
-		}
-	}
-}
-
 static void take_arg(struct strace_text *t, struct event *ev, unsigned int i)
 {
 	struct value after = { .type = VALUE_NONE };
 
 	(void)strace_value(t, &ev->row->args[i], &ev->args[i], &after); /* t->bad tells */
 	if (after.type != VALUE_NONE)
-		put_after(ev, i, &after);
+		strace_after_put(ev, i, &after);
 }
 
 /* The argument that decides which row of the call it is. */
@@ -197,6 +185,34 @@ static bool is_named(const struct strace_text *t, const struct row *row)
 	       t->pos + len < t->end && t->pos[len] == '=';
 }
 
+static unsigned int count_text_args(struct strace_text at)
+{
+	unsigned int nr = 0;
+
+	while (at.pos < at.end && !next_is(&at, ')')) {
+		nr++;
+		strace_skip(&at);
+		if (!take_separator(&at))
+			break;
+	}
+	return nr;
+}
+
+/*
+ * Registers without a meaning for this call (the upper half of an offset, what an
+ * operation of futex does not use) are left out by strace, but not with -e raw=.
+ */
+static bool is_left_out(const struct strace_text *t, const struct row *row, unsigned int i)
+{
+	unsigned int nr = 0, j;
+
+	if (i >= row->nr_args || row->args[i].kind != KIND_HOLE || row->args[i].set)
+		return false;
+	for (j = i; j < row->nr_args; j++)
+		nr += row->args[j].reg == REG_OWN;
+	return count_text_args(*t) < nr;
+}
+
 static void take_args(struct strace_text *t, struct event *ev, int selector)
 {
 	unsigned int first = ev->row->id == SC_unknown_call; /* its number is not among them */
@@ -217,6 +233,8 @@ static void take_args(struct strace_text *t, struct event *ev, int selector)
 		}
 		if (named) {
 			take_clone_arg(t, ev);
+		} else if (is_left_out(t, ev->row, i)) {
+			continue;
 		} else {
 			skip_arg_name(t);
 			if ((int)i == selector)
@@ -459,49 +477,6 @@ static void settle_lengths(struct strace_call *c)
 	}
 }
 
-/* What strace shows otherwise. */
-
-/*
- * An address in place of a target: the target was not read. That is what a
- * recorder keeps too of a call that failed, or that could not read it; else it
- * is merely not told.
- */
-static void forget_addresses(struct event *ev)
-{
-	unsigned int i;
-
-	for (i = 0; i < ev->row->nr_args; i++) {
-		const struct arg *a = &ev->row->args[i];
-		bool failed = a->dir == ARG_IN ? ev->outcome.err == EFAULT : ev->outcome.err != 0;
-
-		if (ev->args[i].type == VALUE_ADDR && !failed)
-			ev->args[i] = (struct value){ .type = VALUE_NONE };
-	}
-}
-
-/* F_GETLK shows what came back; what was asked for is not told. */
-static void mend_shown_after(struct event *ev)
-{
-	if (ev->row->id != SC_fcntl_getlk && ev->row->id != SC_fcntl_ofd_getlk)
-		return;
-	if (ev->outcome.err || ev->args[2].type != VALUE_STRUCT)
-		return;
-	put_after(ev, 2, &ev->args[2]);
-	ev->args[2] = (struct value){ .type = VALUE_NONE };
-}
-
-/* The result of getcwd counts the NUL, which strace does not print. */
-static void mend_getcwd(struct strace_text *t, struct event *ev)
-{
-	struct data *d = ev->args[0].type == VALUE_DATA ? ev->args[0].data : NULL;
-
-	if (ev->row->id == SC_getcwd && d && ev->outcome.ret > 0 &&
-	    d->kept_bytes + 1 == (uint64_t)ev->outcome.ret && d->len_bytes == d->kept_bytes)
-		ev->args[0] = value_bytes(t->arena,
-					  arena_memdup0(t->arena, d->bytes, (size_t)d->kept_bytes),
-					  (size_t)d->kept_bytes + 1);
-}
-
 int strace_call_read(struct strace_text *t, struct strace_call *ret, struct err *err)
 {
 	struct event *ev = &ret->ev;
@@ -518,9 +493,7 @@ int strace_call_read(struct strace_text *t, struct strace_call *ret, struct err 
 		return r;
 	if (t->cut)
 		settle_lengths(ret);
-	forget_addresses(ev);
-	mend_shown_after(ev);
-	mend_getcwd(t, ev);
+	strace_after_apply(t, ret);
 	return 0;
 }
 

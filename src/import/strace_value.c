@@ -648,6 +648,18 @@ static bool take_pointer(struct strace_text *t, struct value *ret)
 	return true;
 }
 
+/* [0] => [10]: as it was, and as it is. */
+static bool take_second_list(struct strace_text *t, const struct arg *a, struct value *ret_after)
+{
+	struct value after;
+
+	if (!take_list(t, a, &after, NULL))
+		return false;
+	if (ret_after)
+		*ret_after = after;
+	return true;
+}
+
 static bool take_pointed(struct strace_text *t, const struct arg *a, struct value *ret,
 			 struct value *ret_after)
 {
@@ -670,6 +682,8 @@ static bool take_pointed(struct strace_text *t, const struct arg *a, struct valu
 			break;
 		default:
 			ok = take_list(t, a, ret, ret_after);
+			if (next_is(t, ' ') && STRACE_ACCEPT(t, " => "))
+				ok &= take_second_list(t, a, ret_after);
 			break;
 		}
 	}

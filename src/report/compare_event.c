@@ -236,6 +236,9 @@ static bool result_is_ignored(const struct row *row, unsigned int ignore)
 	case RESULT_NEW_FD:
 		return ignore & IGNORE_FDS;
 	default:
+		/* A register of the program: what the call before the handler gave, often a pid. */
+		if (row->id == SC_rt_sigreturn)
+			return ignore & IGNORE_PIDS;
 		return ignore & IGNORE_TIMES && (row->id == SC_time || row->id == SC_times);
 	}
 }

@@ -57,6 +57,39 @@ printf '100 openat(AT_FDCWD</a/\\74b\\76>, "x", O_RDONLY) = 3</a/\\74b\\76/x>\n'
 run 0 import cwd.txt && run 0 show --exact cwd.txt.trace && grep -q 'found_state(cwd="/a/<b>")' out && grep -q 'meta(key="cwd", value="/a/<b>")' out
 ok $? 'the directory at the start, where -y tells it'
 
+cat >after.txt <<'END'
+100 poll([{fd=3, events=POLLIN}, {fd=4, events=POLLOUT}, {fd=5, events=POLLIN}], 3, 9) = 2 ([{fd=4, revents=POLLOUT}, {fd=5, revents=POLLHUP}])
+100 poll([{fd=3, events=POLLIN}], 1, 0) = 0 (Timeout)
+100 poll([{fd=3, events=POLLIN}], 1, 0) = 1
+100 ppoll([{fd=3, events=POLLIN}], 1, {tv_sec=1, tv_nsec=0}, NULL, 8) = 1 ([{fd=3, revents=POLLIN}], left {tv_sec=0, tv_nsec=7})
+100 select(6, [3 5], [4], NULL, {tv_sec=1, tv_usec=0}) = 2 (in [5], out [4], left {tv_sec=0, tv_usec=6})
+100 select(6, [3], NULL, [3], NULL) = 0 (Timeout)
+100 copy_file_range(3, NULL, 4, [7], 9, 0) = 9
+100 sendfile(4, 3, [5] => [15], 10) = 10
+100 recvfrom(7, "x", 10, 0, {sa_family=AF_INET, sin_port=htons(4), sin_addr=inet_addr("127.0.0.1")}, [28 => 16]) = 1
+100 recvfrom(7, "x", 10, 0, {sa_family=AF_INET, sin_port=htons(4), sin_addr=inet_addr("127.0.0.1")}, [12]) = 1
+END
+run 0 import --strict after.txt && run 0 show --exact after.txt.trace &&
+	grep -q 'poll(fds=\[{fd=3, events=POLLIN, revents=0}, {fd=4, events=POLLOUT, revents=POLLOUT}, {fd=5, events=POLLIN, revents=POLLHUP}\]' out &&
+	grep -q 'poll(fds=\[{fd=3, events=POLLIN, revents=0}\]' out && grep -q 'poll(fds=\[{fd=3, events=POLLIN}\]' out &&
+	grep -q 'revents=POLLIN}\], .*tmo_p_after={tv_sec=0, tv_nsec=7}' out
+ok $? 'what polling found'
+grep -q 'readfds_after=\[5\], writefds_after=\[4\], exceptfds_after=NULL, timeout_after={tv_sec=0, tv_usec=6}' out &&
+	grep -q 'readfds_after=\[\], writefds_after=NULL, exceptfds_after=\[\], timeout_after=NULL' out
+ok $? 'what selecting found'
+grep -q 'off_in_after=NULL, off_out_after=\[16\]' out && grep -q 'offset=\[5\], .*offset_after=\[15\]' out && grep -q 'addrlen_after=\[16\]' out && grep -q 'addrlen_after=\[12\]' out
+ok $? 'numbers that the call changed'
+cat >holes.txt <<'END'
+100 pwritev2(3, [{iov_base="ab", iov_len=2}], 1, 100, RWF_DSYNC) = 2
+100 futex(0x10, FUTEX_WAIT_BITSET_PRIVATE, 5, NULL, 0x7) = 0
+100 futex(0x20, FUTEX_LOCK_PI, {tv_sec=3, tv_nsec=0}) = 0
+100 pwritev2(0x3, 0x7f, 0x1, 0x64, 0, 0x2) = 0x2
+END
+run 0 import --strict holes.txt && run 0 show --exact holes.txt.trace && grep -q 'offset=100, flags=RWF_DSYNC) = 2' out &&
+	grep -q 'val=5, timeout=NULL, val3=.*) = 0' out && grep -q 'timeout={tv_sec=3, tv_nsec=0}' out &&
+	grep -q 'fd=3, iovcnt=1, offset=100, flags=RWF_DSYNC) = 2' out
+ok $? 'registers without a meaning, which strace leaves out'
+
 mkdir -p t/d && echo hello >t/d/f && ln -s d/f t/l && : >'t/#'
 sh "$TOP/tools/list-tree" t >list 2>err
 [ $? -eq 1 ] && grep -q 'left out: .*/t/#' err && grep -qx "file#$(pwd -P)/t/d/f#6" list && grep -qx "symlink#$(pwd -P)/t/l#d/f" list

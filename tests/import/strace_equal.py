@@ -16,10 +16,10 @@ import tempfile
 
 REPRISE = os.environ["REPRISE"]
 ATTEMPTS = 4
-# Not in strace's text; or random, when a signal comes and what the handler returns to (numbers of processes); an
-# address that the table has as a number; how often the heap grows.
-LEFT_OUT = ("found_fd", "found_state", "continued", "getrandom", "signal", "rt_sigreturn", "arch_prctl", "brk")
-STRACE = ["strace", "-f", "-ttt", "-T", "-yy", "-xx", "-s", "1000000", "-v"]
+# The command line that doc/import-strace.md recommends.
+STRACE = ["strace", "-f", "-ttt", "-T", "-yy", "-xx", "-s", "65536", "-v"]
+# What was there before the first line, and the end of a stop: not in strace's text.
+UNTOLD = ("found_fd", "found_state", "continued")
 
 TREE = r"""
 mkdir -p tree/a/b tree/c
@@ -27,27 +27,63 @@ for i in 1 2 3 4 5 6 7 8 9; do echo $i >tree/a/$i; head -c ${i}0000 /dev/zero >t
 ln -s ../a/1 tree/c/link; ln tree/a/2 tree/c/hard; chmod 600 tree/a/3
 touch -h -d @1700000000 tree/c/*; touch -d @1700000000 tree/a/* tree/a/b/* tree/a tree/a/b tree/c tree
 """
-# name: (what it needs, how its directory is made, what is run, calls that depend on chance, what is ignored)
+GIT = """git init -q -b main repo; cd repo; echo 1 >f; git add f; touch -d @1700000000 f; git status --short"""
+CODE = """printf '#include <stdio.h>\nint main(void) { return puts("x") < 0; }\n' >x.c"""
+PYTHON = r"""
+import os, select, socket, signal
+open("x", "w").write("y" * 1000)
+os.rename("x", "y"); os.truncate("y", 10)
+with open("y", "r+b") as f:
+    os.pwritev(f.fileno(), [b"ab", b"c"], 100)
+    os.preadv(f.fileno(), [bytearray(2), bytearray(70)], 99)
+    os.fsync(f.fileno())
+for d, _, fs in os.walk("tree"):
+    for f in sorted(fs):
+        open(os.path.join(d, f), "rb").read()
+r, w = os.pipe()
+p = select.poll(); p.register(r, select.POLLIN); p.register(w, select.POLLOUT | select.POLLIN)
+p.poll(100); os.write(w, b"x"); p.poll(100)
+select.select([r], [w], [], 1); select.select([r], [], [r]); os.read(r, 1); select.select([r], [], [], 0); p.unregister(w); p.poll(0)
+a, b = socket.socketpair(); a.sendmsg([b"ab", b"c"]); b.recv(9); a.shutdown(socket.SHUT_WR); a.close()
+"""
+PERL = r"""
+open(F, ">", "out") or die; print F $_ x 100, "\n" for 1..200; close F; open(F, "<", "out"); my @l = <F>; close F;
+rename "out", "in"; utime 1, 2, "in"; chmod 0600, "in"; mkdir "d"; symlink "in", "l"; print -s "l", readlink "l"; unlink "l"; rmdir "d";
+pipe R, W; my $v = ""; vec($v, fileno(R), 1) = 1; select(my $r = $v, undef, undef, 0.01); syswrite W, "x"; select($r = $v, undef, undef, 5);
+"""
+
+
+class Program:
+    """What is run, in a directory that `prepare` makes; what it `needs`; what of it differs between any two runs: `chance`,
+    calls whose outcome is left to chance, and `ignore`, words of reprise diff."""
+
+    def __init__(self, script, prepare="", needs=(), chance=(), ignore=()):
+        self.script, self.prepare, self.needs = script, prepare, needs
+        self.chance, self.ignore = chance, ignore
+
+
+# Random bytes, and how much room there is; when a child's end is noticed.
+RANDOM, ROOM, CHILD = ("getrandom",), ("statfs", "fstatfs"), ("signal", "rt_sigreturn", "wait4")
 PROGRAMS = {
-    "sh": ((), "", "for i in 1 2 3; do echo $i >>out; done; x=$(cat out); test \"$x\"; (cd / && ls >/dev/null)",
-           (), ()),
-    "pipe": ((), TREE, "cat tree/a/1 tree/a/2 | wc -c >n", ("wait4",), ()),
-    "cp": ((), TREE, "cp -r tree copy", ("statfs", "fstatfs"), ()),
-    "mv": ((), TREE, "mv tree other; ln -s other tree; mkdir -p x/y; rmdir x/y", (), ()),
-    "rm": ((), TREE, "rm -r tree", ("statfs", "fstatfs"), ()),
-    "tar": (("tar",), TREE, "tar cf t.tar tree; mkdir out; tar xf t.tar -C out", (), ("data",)),
-    "find": (("find",), TREE, "find tree -type f -size +50k -exec ls -l {} +", ("statfs", "fstatfs"), ()),
-    "python3": (("python3",), TREE, """python3 -I -c 'import os
-open("x", "w").write("y" * 1000); os.rename("x", "y"); os.truncate("y", 10); os.setxattr("y", "user.a", b"v"); os.getxattr("y", "user.a")
-with open("y", "r+b") as f: os.pwritev(f.fileno(), [b"ab", b"c"], 100); os.preadv(f.fileno(), [bytearray(2), bytearray(70)], 99); os.fsync(f.fileno())
-for d, _, fs in os.walk("tree"): [open(os.path.join(d, f), "rb").read() for f in fs]'""", ("sysinfo",), ()),
-    "sqlite3": (("sqlite3",), "", "sqlite3 db 'create table t (a, b); insert into t values (1, hex(zeroblob(999))); vacuum;'",
-                (), ("data",)),
-    "git": (("git",), "git init -q -b main repo; cd repo; echo 1 >f; git add f; touch -d @1700000000 f; git status --short",
-            "cd repo; git ls-files -s; git cat-file blob :f; git config core.bare", (), ("data",)),
-    "sort": ((), "seq 1 2000 | sed 's/$/ some words/' >in", "sort -r --parallel=1 in >out", ("sysinfo",), ()),
-    "sed": (("sed", "grep"), TREE, "sed s/1/2/ tree/a/1 >o; dd if=tree/a/b/z3 of=z bs=512 seek=3 count=9 conv=notrunc status=none",
-            ("statfs", "fstatfs"), ("data",)),
+    "sh": Program("for i in 1 2 3; do echo $i >>out; done; x=$(cat out); test \"$x\"; (cd / && ls >/dev/null); cat out | wc -c >n",
+                  chance=RANDOM + ROOM + CHILD),
+    "cp": Program("exec cp -a tree copy", TREE + "rm tree/c/link; touch -d @1700000000 tree/c", # whose time of access its own recording would change
+                  chance=RANDOM + ROOM),
+    "mv": Program("exec mv -v tree/a tree/c other", TREE + "mkdir other", chance=RANDOM + ROOM),
+    "rm": Program("exec rm -r tree", TREE, chance=RANDOM + ROOM),
+    "tar": Program("exec tar cf t.tar tree", TREE, ("tar",), RANDOM),
+    "untar": Program("exec tar xf t.tar", TREE + "tar cf t.tar tree; rm -r tree", ("tar",), RANDOM),
+    "find": Program("exec find tree -type f -size +50k -exec ls -l {} +", TREE, ("find",), RANDOM + ROOM),
+    "gcc": Program("exec gcc -O -save-temps -c x.c", CODE, ("gcc",), RANDOM + ("sysinfo",)),
+    "python3": Program("exec python3 -S -I program", TREE + "cat >program <<'end'" + PYTHON + "end\n", ("python3",), RANDOM + ("sysinfo",)),
+    "perl": Program("exec perl program", "cat >program <<'end'" + PERL + "end\n", ("perl",), RANDOM, ("data",)), # of /dev/urandom
+    "sqlite3": Program("exec sqlite3 db 'create table t (a, b); insert into t values (1, hex(zeroblob(999))); vacuum;'",
+                       needs=("sqlite3",), chance=RANDOM, ignore=("data",)), # of /dev/urandom, in its journal
+    "git": Program("cd repo; echo 2 >>f; git --no-pager diff; git ls-files -s; exec git cat-file blob :f", GIT, ("git",), RANDOM + CHILD),
+    "sort": Program("exec sort -r --parallel=1 -o out in", "seq 1 2000 | sed 's/$/ some words/' >in", chance=RANDOM + ("sysinfo",)),
+    "sed": Program("exec sed -n -e 's/1/2/w o' tree/a/1 tree/a/b/z1", TREE, ("sed",), RANDOM + ROOM),
+    "gzip": Program("exec gzip -k -n tree/a/b/z1 tree/a/b/z2", TREE, ("gzip",), RANDOM),
+    "dd": Program("exec dd if=tree/a/b/z3 of=z bs=512 seek=3 count=9 conv=notrunc,fsync status=none", TREE, chance=RANDOM),
 }
 
 
@@ -57,7 +93,8 @@ class Failed(Exception):
 
 def run(argv, cwd=None):
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": cwd or "/", "LC_ALL": "C", "TZ": "UTC",
-           "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "GIT_CONFIG_NOSYSTEM": "1"}
+           "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "GIT_CONFIG_NOSYSTEM": "1",
+           "PERL_HASH_SEED": "0", "PERL_RAND_SEED": "0"}
     p = subprocess.run(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, timeout=120, check=False)
     return p.returncode, p.stdout.decode(errors="replace")
@@ -70,6 +107,14 @@ def must(argv, cwd=None):
     return out
 
 
+def alike():
+    """What deals out addresses alike in all runs, and what differs where that is forbidden."""
+    command = ["setarch", "-R"]
+    if shutil.which(command[0]) and not run(command + ["true"])[0]:
+        return command, ()
+    return [], ("brk", "arch_prctl")
+
+
 def make_work(scratch, prepare):
     work = os.path.join(scratch, "work")
     shutil.rmtree(work, ignore_errors=True)
@@ -78,11 +123,12 @@ def make_work(scratch, prepare):
     return work
 
 
-def traced(scratch, prepare, script):
+def traced(scratch, program, prefix):
     """The two traces of two runs."""
     text, imported, recorded = (os.path.join(scratch, n) for n in ("text", "imported", "recorded"))
-    must(STRACE + ["-o", text, "sh", "-ec", script], make_work(scratch, prepare))
-    must([REPRISE, "record", "-q", "-f", "-o", recorded, "--", "sh", "-ec", script], make_work(scratch, prepare))
+    command = ["sh", "-ec", program.script]
+    must(prefix + STRACE + ["-o", text, *command], make_work(scratch, program.prepare))
+    must(prefix + [REPRISE, "record", "-q", "-f", "-o", recorded, "--", *command], make_work(scratch, program.prepare))
     must([REPRISE, "import", "--strict", "-f", "-o", imported, text])
     return recorded, imported
 
@@ -93,13 +139,13 @@ def slice_of(trace, left_out):
     return trace + ".slice"
 
 
-def compare(scratch, name):
-    _, prepare, script, by_chance, ignored = PROGRAMS[name]
-    ignore = ["--ignore", ",".join(("unknown", "inodes") + ignored)]
+def compare(scratch, program):
+    ignore = ["--ignore", ",".join(("unknown", "inodes") + program.ignore)]
+    prefix, differing = alike()
+    left_out = UNTOLD + program.chance + differing
     words = ""
     for _ in range(ATTEMPTS):
-        recorded, imported = traced(scratch, prepare, script)
-        left_out = LEFT_OUT + by_chance
+        recorded, imported = traced(scratch, program, prefix)
         status, words = run([REPRISE, "diff", *ignore, slice_of(recorded, left_out), slice_of(imported, left_out)])
         if not status:
             return words
@@ -116,12 +162,12 @@ def main():
     failed = 0
     for number, name in enumerate(names, 1):
         scratch = tempfile.mkdtemp()
-        missing = [need for need in PROGRAMS[name][0] if not shutil.which(need)]
+        missing = [need for need in PROGRAMS[name].needs if not shutil.which(need)]
         try:
             if missing:
                 print(f"ok {number} - {name} # SKIP {', '.join(missing)} not installed")
                 continue
-            words = compare(scratch, name)
+            words = compare(scratch, PROGRAMS[name])
             print(f"ok {number} - {name}: {words.strip().splitlines()[-1] if words.strip() else 'equal'}")
         except Failed as why:
             failed += 1

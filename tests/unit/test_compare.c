@@ -95,6 +95,8 @@ static void test_ignored(void **state)
 	expect("fork() = 5", "fork() = 6", 0, DIFFERENCE_OUTCOME);
 	expect("fork() = 5", "fork() = -1 EAGAIN", DEFAULT, DIFFERENCE_OUTCOME);
 	expect("kill(pid=5, sig=SIGINT) = 0", "kill(pid=6, sig=SIGINT) = 0", DEFAULT, SAME);
+	expect("rt_sigreturn() = 5", "rt_sigreturn() = 6", DEFAULT, SAME);
+	expect("rt_sigreturn() = 5", "rt_sigreturn() = 6", 0, DIFFERENCE_OUTCOME);
 	expect("kill(pid=5, sig=SIGINT) = 0", "kill(pid=6, sig=SIGINT) = 0", 0,
 	       DIFFERENCE_ARGUMENT);
 	expect("brk(addr=0x1000) = 4096", "brk(addr=0x2000) = 4096", DEFAULT, SAME);
