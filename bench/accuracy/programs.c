@@ -498,6 +498,49 @@ static void run_rename(void)
 	run_threads(2, pass);
 }
 
+/* fsync */
+
+static void *append_and_sync(void *arg)
+{
+	unsigned int nr = (unsigned int)(uintptr_t)arg, i;
+	void *buffer = make_buffer();
+	int fd = open_file(nr, O_CREAT | O_TRUNC | O_WRONLY);
+
+	for (i = 0; i < 40; i++) {
+		if (write(fd, buffer, 2 * BLOCK_BYTES) != 2 * BLOCK_BYTES || fsync(fd))
+			die("write");
+	}
+	close(fd);
+	free(buffer);
+	return NULL;
+}
+
+static void run_fsync(void)
+{
+	run_threads(4, append_and_sync);
+}
+
+/* sequential */
+
+static void *read_in_sequence(void *arg)
+{
+	unsigned int nr = (unsigned int)(uintptr_t)arg;
+	void *buffer = make_buffer();
+	int fd = open_file(nr, O_RDONLY | O_DIRECT);
+	uint32_t at;
+
+	for (at = 0; at < FILE_BYTES / 4; at += 4 * BLOCK_BYTES)
+		read_at(fd, buffer, 4 * BLOCK_BYTES, at);
+	close(fd);
+	free(buffer);
+	return NULL;
+}
+
+static void run_sequential(void)
+{
+	run_threads(2, read_in_sequence);
+}
+
 /* commit: writers append to one log; who comes first syncs for all that are there. */
 
 static struct {
@@ -570,6 +613,9 @@ static const struct program {
 	{ "pipe", prepare_1, run_pipe, "a process reads and sends, another receives and writes" },
 	{ "socket", prepare_1, run_socket, "the same through a socket" },
 	{ "rename", prepare_none, run_rename, "files handed over by their names" },
+	{ "fsync", prepare_none, run_fsync, "four writers with own files, each sync by itself" },
+	{ "sequential", prepare_2, run_sequential,
+	  "two threads that read in sequence: what a scheduler makes of it" },
 	{ "commit", prepare_none, run_commit, "eight writers of a log that share syncs" },
 };
 
