@@ -51,7 +51,7 @@ struct capture_target {
 
 	/* The queue's own. */
 	uint64_t done; /* bytes or items of earlier turns */
-	uint8_t *local;
+	const uint8_t *local;
 	size_t want, got;
 };
 

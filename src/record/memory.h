@@ -18,6 +18,12 @@ struct memory {
 	 */
 	ssize_t (*read)(struct memory *m, const struct iovec *local, const struct iovec *remote,
 			unsigned int nr);
+	/*
+	 * Where that many bytes stand in our own memory, until the call's record is
+	 * taken in; NULL: they have to be read. May be NULL itself. Who else writes
+	 * there is not known: nothing may be looked at twice.
+	 */
+	const uint8_t *(*borrow)(struct memory *m, uint64_t addr, size_t len);
 };
 
 #endif

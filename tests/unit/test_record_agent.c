@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's host side: decoding, sites, stubs and rules. */
+/* The agent's host side: decoding, sites, stubs, rules and time. */
 #include <fcntl.h>
 #include <link.h>
 #include <setjmp.h>
@@ -9,11 +9,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "record/agent/rules.h"
 #include "record/agent/sites.h"
+#include "record/agent/ticks.h"
 
 static const struct {
 	const char *bytes;
@@ -279,9 +282,44 @@ static void leaves_calls_to_the_tracer(void **state)
 		assert_true(rules_for_row(row_by_id(taken[i]), DATA_ALL, &r));
 }
 
+/* The same answer whenever and in whichever order it is asked, and close to the clock. */
+static void counts_time_by_the_counter(void **state)
+{
+	enum { NR = 20000 };
+	uint64_t start_ns = clock_monotonic_ns(), now_ns, before = 0, i;
+	uint64_t *tsc = calloc(NR, sizeof(*tsc)), *ns = calloc(NR, sizeof(*ns));
+	struct ticks c;
+	size_t nr_stretches;
+
+	(void)state;
+	ticks_init(&c, start_ns);
+	for (i = 0; i < NR; i++) {
+		do
+			tsc[i] = __rdtsc();
+		while (clock_monotonic_ns() - start_ns < i * 2000); /* 40 ms: several stretches */
+		ns[i] = ticks_to_ns(&c, tsc[i]);
+		assert_true(ns[i] >= before);
+		before = ns[i];
+	}
+	for (i = NR; i-- > 0;)
+		assert_int_equal(ticks_to_ns(&c, tsc[i]), ns[i]);
+	now_ns = clock_monotonic_ns() - start_ns;
+	assert_in_range(ticks_to_ns(&c, tsc[NR - 1]), now_ns / 100, 2 * now_ns);
+	/* A program that lies makes us neither believe it nor remember it. */
+	(void)ticks_to_ns(&c, UINT64_MAX);
+	nr_stretches = c.stretches.len;
+	for (i = 0; i < 100; i++)
+		assert_true(ticks_to_ns(&c, UINT64_MAX - i) <= clock_monotonic_ns());
+	assert_true(c.stretches.len <= nr_stretches + 1);
+	ticks_release(&c);
+	free(tsc);
+	free(ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_time_by_the_counter),
 		cmocka_unit_test(decodes),
 		cmocka_unit_test(knows_what_is_in_eax),
 		cmocka_unit_test(finds_sites),

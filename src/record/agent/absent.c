@@ -87,9 +87,16 @@ void agent_settle(struct tracer *tr)
 	(void)tr;
 }
 
-void agent_drain_all(struct tracer *tr)
+uint64_t agent_drain_all(struct tracer *tr)
 {
 	(void)tr;
+	return 0;
+}
+
+bool agent_is_at_work(const struct tracer *tr)
+{
+	(void)tr;
+	return false;
 }
 
 uint64_t agent_nr_missed(const struct agent *a)

@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "base/io.h"
 #include "record/agent/inside.h"
@@ -37,6 +36,7 @@ static bool has_steady_counter(void)
 int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 {
 	struct agent *a;
+	unsigned int nr;
 
 	if (tr->o->attach_pid)
 		return err_set(err, -EOPNOTSUPP,
@@ -46,7 +46,10 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	if (!has_steady_counter())
 		return err_set(err, -EOPNOTSUPP, "this processor has no steady time-stamp counter");
 	a = xcalloc(1, sizeof(*a));
+	ticks_init(&a->ticks, tr->start_ns);
 	rules_build(tr->o->data, tr->o->wanted, a->rules);
+	for (nr = 0; nr < WIRE_NR_CALLS; nr++)
+		a->has_variants[nr] = a->rules[nr].next != 0;
 	*ret = a;
 	return 0;
 }
@@ -70,6 +73,7 @@ void agent_free(struct agent *a)
 	while (a->images)
 		free_image(a, a->images);
 	agent_texts_release(a);
+	ticks_release(&a->ticks);
 	free(a);
 }
 
@@ -112,8 +116,7 @@ static void take_slot(struct tracer *tr, struct agent_thread *at)
 		.ring = im->remote + slot_offset(slot) + WIRE_BLOCK_BYTES,
 		.rules = im->remote,
 	};
-	at->seen_tsc = __rdtsc();
-	at->seen_ns = tracer_now(tr);
+	at->stop_ns = tracer_now(tr);
 }
 
 static void release_thread(struct tracer *tr, struct tracee *t)
@@ -347,12 +350,23 @@ uint64_t agent_nr_missed(const struct agent *a)
 	return a ? a->nr_missed : 0;
 }
 
-void agent_drain_all(struct tracer *tr)
+bool agent_is_at_work(const struct tracer *tr)
 {
-	if (!tr->agent)
-		return;
-	MAP_EACH (&tr->all.by_tid, e)
-		drain_thread(tr, e->value);
+	return tr->agent && tr->agent->images;
+}
+
+uint64_t agent_drain_all(struct tracer *tr)
+{
+	uint64_t most = 0;
+
+	if (!agent_is_at_work(tr))
+		return 0;
+	MAP_EACH (&tr->all.by_tid, e) {
+		uint64_t taken = drain_thread(tr, e->value);
+
+		most = taken > most ? taken : most;
+	}
+	return most;
 }
 
 /* Stops. */
@@ -440,11 +454,12 @@ bool agent_at_stop(struct tracer *tr, struct tracee *t)
 	agent_first_stop(t);
 	if (!t->agent->block)
 		return false;
-	drain_thread(tr, t);
-	if (t->agent->block->phase == WIRE_OUTSIDE)
-		return false;
-	fault = t->agent->block->phase != WIRE_CALLING && is_fault(t);
-	take_out(tr, t);
+	(void)drain_thread(tr, t);
+	if (t->agent->block->phase != WIRE_OUTSIDE) {
+		fault = t->agent->block->phase != WIRE_CALLING && is_fault(t);
+		take_out(tr, t);
+	}
+	t->agent->stop_ns = tracer_now(tr);
 	return fault;
 }
 
@@ -456,7 +471,7 @@ void agent_end_thread(struct tracer *tr, struct tracee *t)
 		return;
 	b = t->agent->block;
 	if (b) {
-		drain_thread(tr, t);
+		(void)drain_thread(tr, t);
 		if (b->phase == WIRE_CALLING && drain_begin_call(tr, t, b->call_head))
 			t->state = TRACEE_IN_CALL; /* for ever */
 		else if (b->phase == WIRE_AFTER)

@@ -62,7 +62,9 @@ uint64_t agent_nr_missed(const struct agent *a);
  * taken in, and the paths of calls that are being made are noted.
  */
 void agent_settle(struct tracer *tr);
-/* Takes in what all threads have left so far. */
-void agent_drain_all(struct tracer *tr);
+/* Takes in what all threads have left so far; of how many bytes that was for the busiest. */
+uint64_t agent_drain_all(struct tracer *tr);
+/* Whether there is a program with an agent in it. */
+bool agent_is_at_work(const struct tracer *tr);
 
 #endif

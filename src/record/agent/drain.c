@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <x86intrin.h>
 
 #include "record/agent/inside.h"
 
@@ -87,24 +86,21 @@ static ssize_t read_copies(struct memory *m, const struct iovec *local, const st
 	return (ssize_t)done;
 }
 
-/* The counter's time, between two moments that are known on both clocks. */
-struct clocks {
-	uint64_t from_tsc, from_ns, to_tsc, to_ns;
-};
-
-static uint64_t to_ns(const struct clocks *c, uint64_t tsc)
+static const uint8_t *borrow_copy(struct memory *m, uint64_t addr, size_t len)
 {
-	if (tsc <= c->from_tsc || c->to_tsc <= c->from_tsc)
-		return c->from_ns;
-	if (tsc >= c->to_tsc)
-		return c->to_ns;
-	return c->from_ns + (uint64_t)((unsigned __int128)(tsc - c->from_tsc) *
-				       (c->to_ns - c->from_ns) / (c->to_tsc - c->from_tsc));
+	const uint8_t *bytes = NULL;
+
+	return find((struct copies *)m, addr, &bytes) >= len ? bytes : NULL;
 }
 
-static struct clocks look_at_clocks(const struct tracer *tr, const struct agent_thread *at)
+/* The time of a moment in the record of a thread: after its last stop, and not in the future. */
+static uint64_t to_ns(struct tracer *tr, const struct agent_thread *at, uint64_t tsc,
+		      uint64_t now_ns)
 {
-	return (struct clocks){ at->seen_tsc, at->seen_ns, __rdtsc(), tracer_now(tr) };
+	uint64_t ns = ticks_to_ns(&tr->agent->ticks, tsc);
+
+	ns = ns < now_ns ? ns : now_ns;
+	return ns > at->stop_ns ? ns : at->stop_ns;
 }
 
 /* An empty path: what the descriptor is of was noted when it was opened. */
@@ -119,13 +115,13 @@ static bool is_of_descriptor(const struct tracee *t)
 static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
 		       struct copies *c)
 {
-	const struct row *row = row_by_nr(ARCH_X86_64, rec->nr);
+	const struct row *row = rec->nr < WIRE_NR_CALLS ? row_by_nr(ARCH_X86_64, rec->nr) : NULL;
 	int r;
 
 	if (!row)
 		return false;
 	memcpy(t->regs, rec->regs, sizeof(t->regs));
-	t->row = row_select_variant(row, t->regs);
+	t->row = tr->agent->has_variants[rec->nr] ? row_select_variant(row, t->regs) : row;
 	t->nr = rec->nr;
 	t->flags = 0;
 	t->unwanted = false;
@@ -146,12 +142,12 @@ static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_re
 	return true;
 }
 
-static void touch_paths(struct tracer *tr, struct tracee *t)
+static void touch_paths(struct tracer *tr, struct tracee *t, uint64_t now_ns)
 {
 	int r = 0;
 
 	if (!is_of_descriptor(t))
-		r = tree_touch(tr->tree, t->tid, t->row, t->args, tracer_now(tr));
+		r = tree_touch(tr->tree, t->tid, t->row, t->args, now_ns);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
@@ -159,7 +155,10 @@ static void touch_paths(struct tracer *tr, struct tracee *t)
 static struct copies copies_of(const uint8_t *start, uint64_t len)
 {
 	return (struct copies){
-		.memory.read = read_copies, .start = start, .end = start + len, .next = start
+		.memory = { .read = read_copies, .borrow = borrow_copy },
+		.start = start,
+		.end = start + len,
+		.next = start,
 	};
 }
 
@@ -215,7 +214,7 @@ static int read_exit(struct tracer *tr, struct tracee *t, const struct outcome *
 }
 
 static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
-		       const uint8_t *bytes, const struct clocks *clocks)
+		       const uint8_t *bytes, uint64_t now_ns)
 {
 	uint64_t len = rec->size_bytes - sizeof(*rec);
 	struct copies in, out;
@@ -228,10 +227,10 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	out = copies_of(bytes + rec->in_bytes, len - rec->in_bytes);
 	if (!begin_call(tr, t, rec, &in))
 		return false;
-	touch_paths(tr, t);
+	touch_paths(tr, t, now_ns);
 	ev = (struct event){ .row = t->row,
-			     .enter_ns = to_ns(clocks, rec->enter_tsc),
-			     .exit_ns = to_ns(clocks, rec->exit_tsc),
+			     .enter_ns = to_ns(tr, t->agent, rec->enter_tsc, now_ns),
+			     .exit_ns = to_ns(tr, t->agent, rec->exit_tsc, now_ns),
 			     .held_ns = t->held_ns };
 	ev.outcome = (struct outcome){ .ret = rec->ret };
 	if (rec->ret < 0 && rec->ret > -4096)
@@ -255,7 +254,7 @@ static void give_up(struct tracer *tr, struct tracee *t)
 	struct loss damaged = { .kind = LOSS_EVENTS_LOST,
 				.pid = (uint32_t)t->pid,
 				.tid = (uint32_t)t->tid,
-				.from_ns = t->agent->seen_ns,
+				.from_ns = t->agent->stop_ns,
 				.to_ns = tracer_now(tr),
 				.note = "the program has overwritten records of its calls" };
 
@@ -263,12 +262,23 @@ static void give_up(struct tracer *tr, struct tracee *t)
 	tracer_put_loss(tr, &damaged);
 }
 
-/* Up to the head, or to where nothing makes sense. */
-static bool take_records(struct tracer *tr, struct tracee *t, uint64_t tail, uint64_t head)
+/* So much room is given back to the thread at a time, while it runs. */
+#define GIVE_BACK_BYTES (WIRE_RING_BYTES / 16)
+
+static void give_back(struct agent_thread *at, uint64_t tail)
 {
-	const struct clocks clocks = look_at_clocks(tr, t->agent);
+	at->given_back = tail;
+	__atomic_store_n(&at->block->tail, tail, __ATOMIC_RELEASE); /* pairs with the agent's */
+}
+
+/* Up to the head, or to where nothing makes sense. */
+static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head)
+{
+	uint64_t tail = t->agent->tail, now_ns = tracer_now(tr);
 	struct wire_record rec;
 
+	if (head - tail > WIRE_RING_BYTES)
+		return false;
 	while (tail != head) {
 		uint64_t at = tail % WIRE_RING_BYTES;
 
@@ -283,41 +293,40 @@ static bool take_records(struct tracer *tr, struct tracee *t, uint64_t tail, uin
 				return false;
 			memcpy(&rec, t->agent->ring + at, sizeof(rec));
 			if (rec.size_bytes > WIRE_RING_BYTES - at ||
-			    !put_record(tr, t, &rec, t->agent->ring + at + sizeof(rec), &clocks))
+			    !put_record(tr, t, &rec, t->agent->ring + at + sizeof(rec), now_ns))
 				return false;
 		} else if (rec.size_bytes != WIRE_RING_BYTES - at) {
 			return false;
 		}
 		tail += rec.size_bytes;
+		if (tail - t->agent->given_back >= GIVE_BACK_BYTES)
+			give_back(t->agent, tail);
 	}
-	t->agent->seen_tsc = clocks.to_tsc;
-	t->agent->seen_ns = clocks.to_ns;
 	return true;
 }
 
-void drain_thread(struct tracer *tr, struct tracee *t)
+uint64_t drain_thread(struct tracer *tr, struct tracee *t)
 {
 	struct wire_block *b = t->agent ? t->agent->block : NULL;
-	uint64_t head, tail;
+	uint64_t head, taken;
 
-	if (!b)
-		return;
-	tail = b->tail;
+	/* In a call that the tracer follows it makes no records. */
+	if (!b || t->state == TRACEE_IN_CALL)
+		return 0;
 	head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* pairs with the agent's */
-	if (head == tail) {
-		t->agent->seen_tsc = __rdtsc();
-		t->agent->seen_ns = tracer_now(tr);
-		return;
-	}
-	if (!tr->silent && t->stream && !take_records(tr, t, tail, head))
+	if (head == t->agent->tail)
+		return 0;
+	taken = head - t->agent->tail;
+	if (!tr->silent && t->stream && !take_records(tr, t, head))
 		give_up(tr, t);
-	__atomic_store_n(&b->tail, head, __ATOMIC_RELEASE); /* pairs with the agent's */
+	t->agent->tail = head;
+	give_back(t->agent, head);
+	return taken;
 }
 
 bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 {
-	const struct clocks clocks = look_at_clocks(tr, t->agent);
-	uint64_t at = call_head % WIRE_RING_BYTES;
+	uint64_t at = call_head % WIRE_RING_BYTES, now_ns = tracer_now(tr);
 	const uint8_t *bytes = t->agent->ring + at;
 	struct wire_record rec;
 	struct copies in;
@@ -335,8 +344,8 @@ bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 		t->row = NULL;
 		return false;
 	}
-	touch_paths(tr, t);
-	t->enter_ns = to_ns(&clocks, rec.enter_tsc);
+	touch_paths(tr, t, now_ns);
+	t->enter_ns = to_ns(tr, t->agent, rec.enter_tsc, now_ns);
 	return true;
 }
 
@@ -383,7 +392,7 @@ void agent_settle(struct tracer *tr)
 		at = t->agent;
 		if (!at || !at->block)
 			continue;
-		drain_thread(tr, t);
+		(void)drain_thread(tr, t);
 		touch_early(tr, t);
 	}
 }

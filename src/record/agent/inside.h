@@ -7,11 +7,14 @@
 #include "model/wire.h"
 #include "record/agent/agent.h"
 #include "record/agent/sites.h"
+#include "record/agent/ticks.h"
 #include "record/memory.h"
 #include "record/ptrace/tracer.h"
 
 struct agent {
 	struct wire_rule rules[WIRE_NR_RULES];
+	bool has_variants[WIRE_NR_CALLS]; /* the row depends on the registers */
+	struct ticks ticks;
 	struct map files; /* struct file_key -> struct sites */
 	struct agent_image *images; /* all of them */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
@@ -49,7 +52,9 @@ struct agent_thread {
 	bool needs_gs;
 	struct wire_block *block; /* here; NULL without a slot */
 	const uint8_t *ring;
-	uint64_t seen_tsc, seen_ns; /* a moment on both clocks: that of the last look */
+	uint64_t tail; /* bytes ever taken; the thread is told of them at times */
+	uint64_t given_back;
+	uint64_t stop_ns; /* of its last stop: what it records is later */
 };
 
 /* remote.c: calls made by a stopped thread in its stead. Its registers are as before then. */
@@ -76,7 +81,8 @@ void agent_texts_release(struct agent *a);
 
 /* drain.c: records. */
 
-void drain_thread(struct tracer *tr, struct tracee *t);
+/* How many bytes were taken. */
+uint64_t drain_thread(struct tracer *tr, struct tracee *t);
 /*
  * The call whose record begins at call_head, and is not published, becomes the
  * one that the tracer follows. False: it is damaged, or another call has begun.

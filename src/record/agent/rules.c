@@ -335,13 +335,13 @@ static void fill_rule(const struct row *row, enum data_policy policy, const bool
 void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *ret)
 {
 	unsigned int nr, i, next = WIRE_NR_CALLS;
-	VEC(const struct row *) variants = { 0 };
+	VEC(const struct row_variant *) variants = { 0 };
 
 	for (i = 0; i < ROW_ID_MAX; i++) {
 		const struct row *row = row_by_id(i);
 
 		if (row && row_variant_of(row))
-			VEC_PUSH(&variants, row);
+			VEC_PUSH(&variants, row_variant_of(row));
 	}
 	memset(ret, 0, WIRE_NR_RULES * sizeof(*ret));
 	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
@@ -352,15 +352,14 @@ void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *
 			continue;
 		/* Variants first, each at the place of the one before it; what is left is the base's. */
 		for (i = 0; i < variants.len && next < WIRE_NR_RULES; i++) {
-			const struct row *row = variants.items[i];
-			const struct row_variant *v = row_variant_of(row);
+			const struct row_variant *v = variants.items[i];
 
 			if (v->base != base->id)
 				continue;
 			last->select_reg = v->reg;
 			last->select_mask = v->mask;
 			last->select_value = v->value;
-			fill_rule(row, policy, wanted, last);
+			fill_rule(row_by_id(v->id), policy, wanted, last);
 			last->next = (uint16_t)next;
 			last = &ret[next++];
 		}

@@ -62,8 +62,6 @@ static void set_handler(int signo, void (*handler)(int), struct sigaction *old)
 /* Ctrl-C is for the command, which gets it from the terminal itself; it is ours when attached. */
 static void take_signals(struct signals *s, bool attached)
 {
-	struct itimerval tick = { .it_interval = { .tv_usec = 250000 },
-				  .it_value = { .tv_usec = 250000 } };
 	struct sigaction quiet = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
 
 	set_handler(SIGINT, attached ? note_stop : SIG_IGN, &s->interrupt);
@@ -78,7 +76,7 @@ static void take_signals(struct signals *s, bool attached)
 	s->has_jobs = !attached;
 	if (s->has_jobs)
 		jobs_take_signals(&s->jobs);
-	(void)setitimer(ITIMER_REAL, &tick, &s->timer);
+	waiting_set_timer(WAITING_TICK_NS, &s->timer);
 }
 
 void signals_restore(const struct signals *s)
@@ -254,7 +252,7 @@ static int record_run(const struct record_options *o, bool with_agent, struct re
 	struct trace_writer_options options = { .replace = o->replace,
 						.reserve = true,
 						.max_bytes = o->max_bytes };
-	struct tracer tr = { .o = o, .res = ret };
+	struct tracer tr = { .o = o, .res = ret, .start_ns = clock_monotonic_ns() };
 	int r;
 
 	*ret = (struct record_result){ 0 };
@@ -275,7 +273,6 @@ static int record_run(const struct record_options *o, bool with_agent, struct re
 	tr.found = found_new();
 	tr.aio = aio_new();
 	tr.tree = tree_new(tr.feed, &tree_options);
-	tr.start_ns = clock_monotonic_ns();
 	r = put_source(&tr);
 	if (r < 0)
 		err_set(err, r, "cannot write %s", o->output);

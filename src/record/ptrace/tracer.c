@@ -218,7 +218,7 @@ static void on_tick(struct tracer *tr, uint64_t now)
 	tr->next_tick_ns = now + tr->tick_ns;
 	if (tr->silent)
 		return;
-	agent_drain_all(tr);
+	(void)agent_drain_all(tr);
 	r = trace_feed_flush(tr->feed);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
@@ -275,6 +275,28 @@ static void stop_with_job(struct tracer *tr)
 		jobs_stop(tr);
 }
 
+/* What agents have recorded is taken in while nobody stops. */
+static pid_t wait_and_drain(struct tracer *tr, int *ret_status)
+{
+	uint64_t taken = 0;
+	pid_t tid;
+
+	while (agent_is_at_work(tr)) {
+		if (tracer_now(tr) >= tr->next_tick_ns || tracer_stop) {
+			errno = EINTR;
+			return -1;
+		}
+		tid = waitpid(-1, ret_status, __WALL | WNOHANG);
+		if (tid)
+			return tid;
+		taken = agent_drain_all(tr);
+		waiting_note_rings(&tr->waiting, taken, clock_monotonic_ns());
+		if (!waiting_is_rushed(taken))
+			break;
+	}
+	return waiting_for_any(&tr->waiting, ret_status);
+}
+
 void tracer_loop(struct tracer *tr)
 {
 	int status;
@@ -284,7 +306,7 @@ void tracer_loop(struct tracer *tr)
 	while (tr->all.by_tid.nr_live) {
 		uint64_t now;
 
-		tid = waiting_for_any(&tr->waiting, &status);
+		tid = wait_and_drain(tr, &status);
 		if (tid < 0 && errno != EINTR)
 			break;
 		if (tid > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/ptrace/waiting.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -128,16 +129,69 @@ static void follow(struct waiting *w, pid_t tid, uint64_t took_ns)
 		move_to(cpu);
 }
 
+/* Rings. */
+
+/* Less than this at a look, and we need not look so often; twice as much, and we must more often. */
+#define RING_FEW_BYTES (UINT64_C(64) << 10)
+/* While there is so much at each look, we only look. */
+#define RING_BUSY_BYTES (UINT64_C(16) << 10)
+#define PAUSE_LEAST_NS UINT64_C(100000)
+#define PAUSE_MOST_NS UINT64_C(64000000)
+/* A tracer that was busy with rings so short a time ago belongs on a CPU of its own. */
+#define BUSY_FOR_NS UINT64_C(5000000)
+
+void waiting_set_timer(uint64_t interval_ns, struct itimerval *ret_old)
+{
+	struct timeval tv = { .tv_sec = (time_t)(interval_ns / 1000000000),
+			      .tv_usec = (suseconds_t)(interval_ns % 1000000000 / 1000) };
+	struct itimerval timer = { .it_interval = tv, .it_value = tv };
+
+	(void)setitimer(ITIMER_REAL, &timer, ret_old); /* cannot fail with these */
+}
+
+void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns)
+{
+	if (!w->pause_ns)
+		w->pause_ns = PAUSE_LEAST_NS;
+	if (taken_bytes < RING_FEW_BYTES && w->pause_ns < PAUSE_MOST_NS)
+		w->pause_ns *= 2;
+	else if (taken_bytes >= 2 * RING_FEW_BYTES)
+		w->pause_ns = w->pause_ns / 2 > PAUSE_LEAST_NS ? w->pause_ns / 2 : PAUSE_LEAST_NS;
+	if (taken_bytes >= RING_BUSY_BYTES)
+		w->busy_until_ns = now_ns + BUSY_FOR_NS;
+}
+
+bool waiting_is_rushed(uint64_t taken_bytes)
+{
+	return taken_bytes >= RING_BUSY_BYTES;
+}
+
+static pid_t sleep_for_any(const struct waiting *w, int *ret_status)
+{
+	int saved;
+	pid_t tid;
+
+	if (!w->pause_ns || w->pause_ns >= WAITING_TICK_NS)
+		return waitpid(-1, ret_status, __WALL);
+	/* It comes again and again: the first may come before we sleep. */
+	waiting_set_timer(w->pause_ns, NULL);
+	tid = waitpid(-1, ret_status, __WALL);
+	saved = errno;
+	waiting_set_timer(WAITING_TICK_NS, NULL);
+	errno = saved;
+	return tid;
+}
+
 pid_t waiting_for_any(struct waiting *w, int *ret_status)
 {
 	uint64_t from_ns = clock_monotonic_ns(), took_ns;
 	pid_t tid = poll_for_any(w->way, from_ns, ret_status);
 
 	if (!tid)
-		tid = waitpid(-1, ret_status, __WALL);
+		tid = sleep_for_any(w, ret_status);
 	took_ns = clock_monotonic_ns() - from_ns;
 	w->sum_ns += took_ns < LONG_NS ? took_ns : LONG_NS;
-	if (tid > 0)
+	if (tid > 0 && from_ns >= w->busy_until_ns)
 		follow(w, tid, took_ns);
 	if (++w->nr_stops == STOPS_PER_TURN)
 		next_turn(w);

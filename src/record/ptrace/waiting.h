@@ -14,13 +14,20 @@
  * Stops come soonest by far from a program on our own CPU: it takes over in the
  * very call that lets it go. Where they are late, as from another one, the tracer
  * moves there; if that is of no use (the kernel may think that an idle CPU is
- * better), ever more seldom. The program is never moved. Belongs to the tracer's
- * thread.
+ * better), ever more seldom. The program is never moved.
+ *
+ * Threads with an agent make few stops, but fill rings. These are looked at
+ * again and again, on a CPU of our own if there is one: at once while there is
+ * much in them, else after a pause so long that they do not become full, and that
+ * grows while there is nothing. A ring that is full all the same stops its
+ * thread, and so wakes us. Belongs to the tracer's thread.
  */
 #ifndef RECORD_PTRACE_WAITING_H
 #define RECORD_PTRACE_WAITING_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/time.h>
 #include <sys/types.h>
 
 enum waiting_way {
@@ -41,9 +48,20 @@ struct waiting {
 	pid_t late_tid; /* whose stops come late: so many, one after the other */
 	unsigned int nr_late, nr_early;
 	unsigned int nr_patience; /* with so many more we do not move */
+
+	uint64_t pause_ns; /* between two looks at rings; 0: there are none */
+	uint64_t busy_until_ns; /* with rings: until then we stay where we are */
 };
 
-/* As waitpid() for any thread. */
+/* A timer wakes the tracer from any wait that often. */
+#define WAITING_TICK_NS UINT64_C(250000000)
+void waiting_set_timer(uint64_t interval_ns, struct itimerval *ret_old);
+
+/* As waitpid() for any thread; with rings it ends with EINTR when it is time to look at them. */
 pid_t waiting_for_any(struct waiting *w, int *ret_status);
+/* At a look at the rings, the fullest of them held so much. */
+void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns);
+/* So much that it is better to look again than to wait. */
+bool waiting_is_rushed(uint64_t taken_bytes);
 
 #endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processor's counter as time of the trace. One mapping for all threads,
+ * continuous and growing, whenever and in whichever order it is asked: so what was
+ * before something else by the counter is so in the trace. It is made of straight
+ * stretches; each is laid when the one before it has lasted long enough, begins where
+ * that ends, and is so steep that it meets the clock at its own end.
+ */
+#ifndef RECORD_AGENT_TICKS_H
+#define RECORD_AGENT_TICKS_H
+
+#include <stdint.h>
+
+#include "base/mem.h"
+
+/* A moment on both clocks. */
+struct ticks_moment {
+	uint64_t tsc, ns;
+};
+
+struct ticks_stretch {
+	struct ticks_moment from;
+	uint64_t slope; /* ns per tick, times 2^32 */
+};
+
+struct ticks {
+	uint64_t start_ns; /* of the trace, by the monotonic clock */
+	struct ticks_moment first, last; /* at which both clocks were read */
+	uint64_t span_ticks; /* of the last stretch */
+	VEC(struct ticks_stretch) stretches;
+};
+
+/* Early: the longer before the first question, the better is the answer. */
+void ticks_init(struct ticks *c, uint64_t start_ns);
+void ticks_release(struct ticks *c);
+/* What is not yet, and can come only from a program that lies, is now. */
+uint64_t ticks_to_ns(struct ticks *c, uint64_t tsc);
+
+#endif
