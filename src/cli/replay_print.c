@@ -232,6 +232,9 @@ static void put_mismatches(const struct run_result *res, const struct replay_pri
 		if (n)
 			buf_printf(b, "; %llu %s", (unsigned long long)n, run_mismatch_words[i]);
 	}
+	if (res->nr_unverifiable)
+		buf_printf(b, "; %llu reads of bytes that the trace does not have",
+			   (unsigned long long)res->nr_unverifiable);
 	buf_putc(b, '\n');
 	for (i = 0; i < nr && i < o->top && i < RUN_MISMATCHES_KEPT; i++) {
 		const struct run_mismatch *m = &res->mismatches[i];
@@ -453,6 +456,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "lanes", res->nr_lanes);
 	json_kv_u64(w, "verified", res->nr_verified);
 	json_kv_u64(w, "verified_results", res->nr_results_verified);
+	json_kv_u64(w, "unverifiable_reads", res->nr_unverifiable);
 	json_kv_u64(w, "mismatches", atomic_load(&res->nr_mismatches));
 	json_key(w, "mismatches_by_kind");
 	json_object_begin(w);

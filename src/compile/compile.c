@@ -17,6 +17,7 @@ static void forget(void *arg, struct res *res, struct res *heir)
 {
 	struct compiler *c = arg;
 
+	bytes_forget(&c->bytes, res);
 	order_forget(c->order, res, heir);
 }
 
@@ -218,6 +219,7 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	in.lane_of_child = lane_of_child(c, t, facts);
 	lane = &c->lanes.list.items[lane_nr];
 	c->totals->nr_events++;
+	c->reads_unknown = bytes_step(&c->bytes, ev, facts);
 	count_fate(c->totals, fate);
 	if (ev->row->id == EV_cache_miss)
 		note_miss(c, t, ev);
@@ -391,6 +393,17 @@ static int note_bound(struct compiler *c, const char *key, const struct compile_
 	return r;
 }
 
+static int note_number(struct compiler *c, const char *key, uint64_t number)
+{
+	struct buf text = { 0 };
+	int r;
+
+	buf_printf(&text, "%llu", (unsigned long long)number);
+	r = plan_writer_meta(c->writer, key, buf_str(&text));
+	buf_release(&text);
+	return r;
+}
+
 static int note_order(struct compiler *c)
 {
 	struct buf rules = { 0 };
@@ -398,6 +411,8 @@ static int note_order(struct compiler *c)
 
 	if (!r && c->totals->nr_cache_misses)
 		r = plan_writer_meta(c->writer, PLAN_META_CACHE, "known");
+	if (!r && c->totals->nr_unverifiable)
+		r = note_number(c, PLAN_META_UNVERIFIABLE, c->totals->nr_unverifiable);
 	if (!r)
 		r = note_bound(c, "part_from", &c->options->from);
 	if (!r)
@@ -445,6 +460,7 @@ static void compiler_release(struct compiler *c)
 	window_close(c->window);
 	texts_release(&c->texts);
 	fsmodel_free(c->model); /* forgets into the order */
+	bytes_release(&c->bytes);
 	order_free(c->order);
 	slots_release(&c->slots);
 	VEC_RELEASE(&c->lanes.list);

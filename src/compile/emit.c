@@ -301,6 +301,15 @@ static bool make_open_by_name(struct compiler *c, const struct compiled *view, s
 	return true;
 }
 
+/* What was read of bytes that the trace does not have will be another. */
+static void note_result(struct compiler *c, struct action *a)
+{
+	if (c->reads_unknown)
+		c->totals->nr_unverifiable++;
+	else
+		a->flags |= ACTION_HAS_RESULT;
+}
+
 static void make_call(struct compiler *c, const struct compiled *view, struct action *a)
 {
 	const struct event *ev = view->ev;
@@ -319,7 +328,7 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 	if (outcome_is_free(c->model, ev, view->facts))
 		a->flags |= ACTION_ANY_OUTCOME;
 	else if (result_hash(ev->row, &ev->outcome, ev->args, &a->result))
-		a->flags |= ACTION_HAS_RESULT;
+		note_result(c, a);
 	take_made_slots(c, view->facts, view->self.lane);
 	translate_fd_paths(c, view->facts);
 	translate_fds(view->facts, &a->outcome);

@@ -3,6 +3,7 @@
 #ifndef COMPILE_EMIT_H
 #define COMPILE_EMIT_H
 
+#include "compile/bytes.h"
 #include "compile/inside.h"
 #include "compile/part.h"
 #include "compile/texts.h"
@@ -39,6 +40,7 @@ struct compiler {
 	struct order *order;
 	struct lanes lanes;
 	struct slots slots;
+	struct bytes bytes;
 	bool shows_ahead; /* the order wants to see events before their turn */
 	bool tree_known;
 	struct part part;
@@ -55,6 +57,7 @@ struct compiler {
 	/* Of the present event. */
 	VEC(struct step) steps;
 	VEC(struct action_edge) edges;
+	bool reads_unknown; /* bytes that no replay can have */
 	struct action action;
 	struct arena arena;
 	struct buf path;

@@ -167,6 +167,8 @@ struct fd_info {
 };
 
 void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_info *ret);
+/* How many of the bytes that a RES_FILE began with are in the trace; UINT64_MAX: all, or it is no regular file. */
+uint64_t fsmodel_held_bytes(const struct res *file);
 /* A device, or a file of /proc or /sys: what it answers is not the storage's. */
 bool fsmodel_is_special(const struct res *file);
 /* The absolute path that leads to what a RES_FD, RES_HANDLE, RES_FILE or RES_NAME is, now. False: none does. */

@@ -107,6 +107,7 @@ struct inode *inode_new(struct fsmodel *m, uint32_t type, uint32_t mode)
 	i->mode = mode & 07777;
 	i->mode_known = true;
 	i->size_known = true;
+	i->held_bytes = UINT64_MAX;
 	i->next_all = n->all;
 	if (n->all)
 		n->all->prev_all = i;
@@ -130,6 +131,7 @@ struct inode *inode_guess(struct fsmodel *m, uint32_t type)
 	i->nlink = 1;
 	i->mode_known = false;
 	i->size_known = false;
+	i->held_bytes = 0;
 	i->inferred = true;
 	i->initial = true;
 	return i;

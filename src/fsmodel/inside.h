@@ -47,6 +47,8 @@ struct inode {
 	uint64_t size;
 	uint64_t dev, ino; /* as the recorder saw them; ino 0: not known */
 	uint64_t rdev;
+	uint64_t
+		held_bytes; /* so many of those that it began with are in the trace; all: UINT64_MAX */
 	uint32_t refs; /* entries that lead here, open files, handles, maps */
 	bool size_known; /* else size is a lower bound */
 	bool initial; /* existed before the trace */

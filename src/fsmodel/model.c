@@ -615,6 +615,13 @@ void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_in
 	}
 }
 
+uint64_t fsmodel_held_bytes(const struct res *file)
+{
+	const struct inode *i = (const struct inode *)file;
+
+	return i->type && i->type != S_IFREG ? UINT64_MAX : i->held_bytes;
+}
+
 bool fsmodel_is_special(const struct res *file)
 {
 	return ((const struct inode *)file)->special;

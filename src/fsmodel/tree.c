@@ -442,6 +442,22 @@ static struct inode *given_inode(struct fsmodel *m, const struct inode *dir, uin
 	return i && i->type == type && !i->special ? i : given_new(m, dir, type);
 }
 
+/* How much of its content is in the trace, from its beginning on without a gap. */
+static void note_held(struct inode *i, const struct value *content)
+{
+	const struct data *d = content && content->type == VALUE_DATA ? content->data : NULL;
+	uint64_t piece = 0, nr = d ? data_nr_pieces(d) : 0, held = 0;
+
+	while (piece < nr && (d->bytes || (d->refs && d->refs[piece].blob)))
+		piece++;
+	if (d)
+		held = piece == nr ? d->kept_bytes : piece * BLOB_MAX_BYTES;
+	if ((d && held >= d->len_bytes) || (i->size_known && !i->size))
+		held = UINT64_MAX;
+	if (held > i->held_bytes)
+		i->held_bytes = held;
+}
+
 static void add_entry(struct fsmodel *m, const struct item *item)
 {
 	struct item *open = (struct item *)(uintptr_t)item;
@@ -486,6 +502,7 @@ static void add_entry(struct fsmodel *m, const struct item *item)
 	if (i->type == S_IFLNK && !i->target && item_text(item, "target", &target))
 		inode_set_target(m, i, target.s, target.len);
 	add_xattrs(i, args_find(item->row, open->args, "xattrs"));
+	note_held(i, args_find(item->row, open->args, "content"));
 }
 
 static void add_mount(struct fsmodel *m, const struct item *item)

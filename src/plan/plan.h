@@ -42,6 +42,9 @@ enum action_flag {
 /* Metadata that stands in a plan whose trace tells of reads whether they missed the page cache. */
 #define PLAN_META_CACHE "cache_misses"
 
+/* ... and how many reads were of bytes that the trace does not have, so that they have no result. */
+#define PLAN_META_UNVERIFIABLE "unverifiable_reads"
+
 struct action_edge {
 	uint32_t lane;
 	uint64_t nr; /* done[lane] > nr, or with `started` started[lane] > nr */

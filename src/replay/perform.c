@@ -15,6 +15,7 @@
 
 #include "base/banned.h"
 #include "base/buf.h"
+#include "base/strings.h"
 #include "replay/batch.h"
 #include "replay/contain.h"
 #include "replay/inside.h"
@@ -123,6 +124,18 @@ static int check_cache_known(const struct run *run, struct plan *p, const char *
 		path);
 }
 
+static uint64_t nr_unverifiable(struct plan *p)
+{
+	struct buf text = { 0 };
+	const char *words = trace_meta(plan_container(p), PLAN_META_UNVERIFIABLE, &text);
+	uint64_t nr = 0;
+
+	if (!words || strings_parse_u64(words, &nr) < 0)
+		nr = 0;
+	buf_release(&text);
+	return nr;
+}
+
 static int open_plans(struct run *run, const char *const *paths, unsigned int nr, struct err *err)
 {
 	uint64_t nr_lanes = 0, nr_slots = 0;
@@ -148,6 +161,7 @@ static int open_plans(struct run *run, const char *const *paths, unsigned int nr
 		nr_lanes += t->nr_lanes;
 		nr_slots += t->nr_slots;
 		run->res->nr_actions += t->nr_actions;
+		run->res->nr_unverifiable += nr_unverifiable(p->plan);
 		if (t->elapsed_ns > run->res->original_elapsed_ns)
 			run->res->original_elapsed_ns = t->elapsed_ns;
 		run->has_started_edges |= t->has_started_edges;

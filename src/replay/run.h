@@ -143,6 +143,8 @@ struct run_result {
 	uint64_t setup_ns; /* that took so long */
 	uint64_t nr_made; /* calls that were really made */
 	uint64_t nr_verified, nr_results_verified;
+	uint64_t
+		nr_unverifiable; /* reads of bytes that the traces do not have: what they give is free */
 	uint64_t elapsed_ns, original_elapsed_ns;
 	uint64_t
 		predicted_ns; /* at natural speed: the elapsed time without what replay itself added */
