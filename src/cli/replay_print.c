@@ -6,6 +6,7 @@
 #include "base/banned.h"
 #include "base/mem.h"
 #include "base/strings.h"
+#include "cli/replay_put.h"
 #include "model/vocab.h"
 #include "order/order.h"
 
@@ -127,13 +128,6 @@ void replay_put_lanes(const struct run_result *res, uint32_t max, struct buf *b)
 									    memory_order_relaxed));
 		buf_putc(b, '\n');
 	}
-}
-
-static void put_time(struct buf *b, const char *label, uint64_t ns)
-{
-	buf_printf(b, "%-22s", label);
-	strings_put_duration(b, ns);
-	buf_putc(b, '\n');
 }
 
 static void put_right(struct buf *b, int width, struct buf *text)
@@ -264,10 +258,10 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 		strings_put_duration(&b, res->setup_ns);
 		buf_puts(&b, "\n");
 	}
-	put_time(&b, "elapsed", res->elapsed_ns);
-	put_time(&b, "original elapsed", res->original_elapsed_ns);
+	replay_put_time(&b, "elapsed", res->elapsed_ns);
+	replay_put_time(&b, "original elapsed", res->original_elapsed_ns);
 	if (o->natural)
-		put_time(&b, "predicted elapsed", res->elapsed_ns);
+		replay_put_time(&b, "predicted elapsed", res->elapsed_ns);
 	put_mismatches(res, o, &b);
 	buf_printf(&b, "%-22s%.2f original, %.2f run", "concurrency", concurrency_of_trace(res),
 		   concurrency_of_run(res));
@@ -280,23 +274,13 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	buf_puts(&b, " original, ");
 	strings_put_duration(&b, res->call_ns);
 	buf_puts(&b, " run\n");
-	put_time(&b, "waited on edges", res->edge_wait_ns);
-	put_time(&b, "waited on time", res->deadline_wait_ns);
+	replay_put_time(&b, "waited on edges", res->edge_wait_ns);
+	replay_put_time(&b, "waited on time", res->deadline_wait_ns);
 	if (res->load_wait_ns)
-		put_time(&b, "waited on loading", res->load_wait_ns);
+		replay_put_time(&b, "waited on loading", res->load_wait_ns);
 	if (res->note_wait_ns)
-		put_time(&b, "waited on notes", res->note_wait_ns);
-	if (res->lateness.count) {
-		buf_printf(&b, "%-22s", "lateness");
-		strings_put_duration(&b, spread_percentile(&res->lateness, 50));
-		buf_puts(&b, " p50, ");
-		strings_put_duration(&b, spread_percentile(&res->lateness, 90));
-		buf_puts(&b, " p90, ");
-		strings_put_duration(&b, spread_percentile(&res->lateness, 99));
-		buf_puts(&b, " p99, ");
-		strings_put_duration(&b, res->lateness.max);
-		buf_puts(&b, " max\n");
-	}
+		replay_put_time(&b, "waited on notes", res->note_wait_ns);
+	replay_put_lateness(&b, &res->lateness);
 	buf_printf(&b, "%-22s", "peak memory");
 	strings_put_bytes(&b, res->peak_memory_bytes);
 	buf_putc(&b, '\n');
@@ -314,17 +298,6 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	put_classes(res, &b);
 	(void)fwrite(b.data, 1, b.len, out); /* cli checks the stream at the end */
 	buf_release(&b);
-}
-
-static void json_spread(struct json *w, const char *key, const struct spread *s)
-{
-	json_key(w, key);
-	json_object_begin(w);
-	json_kv_u64(w, "p50", spread_percentile(s, 50));
-	json_kv_u64(w, "p90", spread_percentile(s, 90));
-	json_kv_u64(w, "p99", spread_percentile(s, 99));
-	json_kv_u64(w, "max", s->max);
-	json_object_end(w);
 }
 
 static void json_outcome(struct json *w, const char *key, const struct outcome *o)
@@ -402,8 +375,8 @@ static void json_sums(struct json *w, const char *name, const struct class_sums 
 	json_kv_u64(w, "errors", s->errors);
 	json_kv_u64(w, "original_ns", s->original_ns);
 	json_kv_u64(w, "run_ns", s->run_ns);
-	json_spread(w, "original_latency_ns", &s->original);
-	json_spread(w, "run_latency_ns", &s->run);
+	replay_json_spread(w, "original_latency_ns", &s->original);
+	replay_json_spread(w, "run_latency_ns", &s->run);
 	json_object_end(w);
 }
 
@@ -486,7 +459,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "deadline_wait_ns", res->deadline_wait_ns);
 	json_kv_u64(w, "load_wait_ns", res->load_wait_ns);
 	json_kv_u64(w, "note_wait_ns", res->note_wait_ns);
-	json_spread(w, "lateness_ns", &res->lateness);
+	replay_json_spread(w, "lateness_ns", &res->lateness);
 	json_kv_u64(w, "cpu_ns", res->cpu_ns);
 	json_kv_u64(w, "lane_cpu_ns", res->lane_cpu_ns);
 	json_kv_u64(w, "peak_memory_bytes", res->peak_memory_bytes);

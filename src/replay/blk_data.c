@@ -12,7 +12,8 @@
 
 #include "base/banned.h"
 #include "base/mem.h"
-#include "replay/blk_inside.h"
+#include "replay/blk_data.h"
+#include "replay/blk_target.h"
 
 #define PIECE_BYTES 4096u
 #define POOL_MAX_BYTES ((uint64_t)64 << 20)
@@ -46,13 +47,14 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
-int blk_data_init(struct blk_data *d, uint64_t max_bytes, uint64_t depth,
+int blk_data_init(struct blk_data *d, uint64_t max_bytes, uint64_t depth, uint32_t number,
 		  const struct blk_run_options *o, struct err *err)
 {
 	uint64_t pieces,
 		most = depth < POOL_MAX_BYTES / PIECE_BYTES ? depth : POOL_MAX_BYTES / PIECE_BYTES;
 
-	*d = (struct blk_data){ .dice = 88172645463325252u,
+	*d = (struct blk_data){ .dice = 88172645463325252u + number,
+				.nr_pieces = (uint64_t)number << 56,
 				.compress_percent = o->compress_percent,
 				.dedup_percent = o->dedup_percent };
 	/* What is widened to whole sectors needs a little more. */

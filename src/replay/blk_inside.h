@@ -7,10 +7,14 @@
  *     kept ... done | in flight, waiting ... | loaded ahead | free
  *              ^tail                          ^admitted      ^loaded
  *
- * The loader fills at `loaded`, the submitter moves `tail` over what is done, the
- * keeper (the loader's thread too) takes what lies before it. Some of what is done
- * stays, for its completion may be asked for. Requests are known by their index,
- * which never wraps; index % nr_slots is the slot.
+ * The loader fills at `loaded` and moves `tail` over what is done; the keeper (the
+ * loader's thread too) takes what lies before it. Some of what is done stays, for its
+ * completion may be asked for. Requests are known by their index, which never wraps;
+ * index % nr_slots is the slot.
+ *
+ * Each request belongs to one submitter, chosen by the loader. Where there are several,
+ * they start requests in turn, in the order of the trace; in mode think, whose order
+ * is another, they share the graph, under its lock.
  */
 #ifndef REPLAY_BLK_INSIDE_H
 #define REPLAY_BLK_INSIDE_H
@@ -18,9 +22,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <liburing.h>
-
 #include "plan/plan.h"
+#include "replay/blk_port.h"
 #include "replay/blk_run.h"
 #include "replay/blk_target.h"
 #include "replay/ticker.h"
@@ -51,11 +54,13 @@ struct blk_slot {
 	uint32_t target;
 	uint32_t flags; /* enum blk_flag */
 	uint32_t device_no;
+	uint32_t submitter;
+	uint64_t due_ns; /* mode timed: since the start of the run */
 	uint8_t op, fate; /* enum blk_op, blk_fate */
 	bool known_end, aligned, cut;
 	int32_t expected_err;
 	/* By the submitter. */
-	bool done;
+	_Atomic bool done; /* to the loader: all others are filled in */
 	uint32_t parents_left;
 	uint64_t first_child; /* edge + 1; 0: none */
 	uint64_t ready_ns; /* when it is due, as far as is known */
@@ -74,39 +79,27 @@ struct blk_edge {
 struct blk_window {
 	struct blk_slot *slots;
 	struct blk_edge *edges;
-	_Atomic uint64_t loaded; /* loader to submitter: slots before it are filled in */
-	_Atomic uint64_t tail; /* submitter to loader: all before it are done */
-	_Atomic uint64_t edges_free; /* submitter to loader: edges before it are over */
+	_Atomic uint64_t loaded; /* loader to submitters: slots before it are filled in */
+	uint64_t tail, edges_free; /* the loader's: all requests before are done, edges over */
 	_Atomic bool ended; /* the loader has no more; after the last `loaded` */
 	_Atomic bool full; /* there was no room for more: the run can begin */
 	_Atomic int status; /* of the loader; with words in err */
 	struct err err;
 };
 
+/* A write that first wants what was written before to be safe. */
+static inline bool blk_slot_flushes_before(const struct blk_slot *s)
+{
+	return s->flags & BLK_FLAG_FLUSH && s->op != BLK_FLUSH && s->op != BLK_READ;
+}
+
+/* How fallocate() makes it, if it is a discard or zeroes. */
+int blk_slot_fallocate_mode(const struct blk_slot *s);
+
 static inline struct blk_slot *blk_slot(const struct blk_window *w, uint64_t index)
 {
 	return &w->slots[index & (BLK_SLOTS - 1)];
 }
-
-/* blk_data.c: what is written and where reads go. Of the submitter. */
-struct blk_data {
-	uint8_t *base;
-	uint64_t base_bytes;
-	uint8_t *sink; /* the first part of it */
-	uint64_t sink_bytes;
-	uint8_t *pool;
-	uint64_t pool_bytes, pool_at;
-	uint8_t *is_copy; /* for each piece of the pool: its bytes are those of a copy */
-	uint64_t nr_pieces; /* so far: what makes one unlike all others */
-	uint64_t dice;
-	uint32_t compress_percent, dedup_percent;
-};
-
-MUST_CHECK int blk_data_init(struct blk_data *d, uint64_t max_bytes, uint64_t depth,
-			     const struct blk_run_options *o, struct err *err);
-void blk_data_release(struct blk_data *d);
-/* Bytes for a write: fresh ones each time, as compressible and as new as asked for. */
-uint8_t *blk_data_filler(struct blk_data *d, uint64_t len);
 
 struct blk_lane;
 struct blk_observer;
@@ -124,6 +117,59 @@ struct blk_loader {
 	/* Ends of requests that were in flight in the trace: a heap. */
 	VEC(uint64_t) ends;
 	uint32_t peak, former_peak; /* of what was in flight, in this and the former stretch */
+	/* Mode timed: the time of the trace up to which it was scaled, and when the last request so far ended. */
+	uint64_t scaled_to_ns, busy_until_ns;
+	double scaled_ns;
+	uint64_t expected_ns; /* how long the run takes if all goes as in the trace, scaled */
+	struct blk_share *shares; /* by target */
+};
+
+/* Who gets the requests of a target. */
+struct blk_share {
+	uint32_t first, nr; /* submitters */
+	uint32_t at; /* the one of the bundle that is being formed */
+	uint32_t nr_in_bundle;
+	uint64_t last_issue_ns;
+};
+
+/* What a submitter counts; added up at the end. */
+struct blk_counts {
+	uint64_t nr_reordered, nr_parents_lost;
+	uint64_t in_flight_max, limit_max;
+	uint64_t limit_wait_ns, load_wait_ns, cpu_ns;
+};
+
+struct blk_ready {
+	uint64_t due_ns, index;
+};
+
+struct blk_submitter {
+	struct blk_run *run;
+	uint32_t number;
+	struct blk_port port;
+	/* Indices of its requests, a ring; by the loader, up to nr_mine. */
+	uint64_t *mine;
+	_Atomic uint64_t nr_mine; /* loader to submitter: those before it are filled in */
+	uint64_t nr_started; /* of them */
+	uint64_t in_flight;
+	VEC(struct blk_ready) heap; /* think: all parents are complete; of the graph */
+	struct blk_counts counts;
+	pthread_t thread;
+	int status;
+	struct err err;
+};
+
+/* What submitters share. */
+struct blk_shared {
+	_Atomic uint64_t turn; /* the first request that was not started; not of mode think */
+	_Atomic uint64_t in_flight;
+	_Atomic uint64_t latest; /* index + 1 of the latest that was started */
+	_Atomic uint64_t nr_done;
+	_Atomic bool stopping;
+	pthread_mutex_t graph; /* think: heaps, children, parents_left; and: */
+	uint64_t admitted; /* requests whose parents are known */
+	_Atomic uint32_t nr_open; /* submitters that have opened their ports, or failed to */
+	_Atomic bool go; /* the first to the others: start_ns is known */
 };
 
 struct blk_run {
@@ -137,11 +183,14 @@ struct blk_run {
 	uint64_t *end_of; /* of the last request of each device */
 	uint32_t nr_devices;
 	uint64_t max_length;
+	const struct blk_engine *engine;
 	uint64_t depth; /* never more in flight */
 	uint64_t first_ns;
 	struct blk_window window;
-	struct blk_data data;
 	struct blk_loader loader;
+	struct blk_submitter *submitters;
+	uint32_t nr_submitters, nr_threads; /* nr_threads: of them, how many were started */
+	struct blk_shared shared;
 	struct blk_observer *observer; /* NULL: none */
 	struct ticker ticker;
 	uint64_t start_ns; /* of the run, by the ticker */
@@ -158,6 +207,7 @@ struct blk_run {
 MUST_CHECK int blk_loader_open(struct blk_run *run, struct err *err);
 /* Loads requests while there is room: 1, 0 when there are no more, -errno. *ret_any: whether it loaded one. */
 MUST_CHECK int blk_loader_work(struct blk_run *run, bool *ret_any, struct err *err);
+void blk_loader_move_tail(struct blk_run *run);
 void blk_loader_close(struct blk_run *run);
 
 /* blk_keep.c: sums, and the trace of the run. Of the loader's thread. */
@@ -173,7 +223,19 @@ void blk_observer_work(struct blk_run *run);
 void blk_observer_take(struct blk_run *run, const struct blk_slot *s);
 void blk_observer_close(struct blk_run *run);
 
-/* blk_pace.c: of the submitter. */
-MUST_CHECK int blk_pace(struct blk_run *run, struct err *err);
+/*
+ * blk_graph.c: mode think. Of the submitters; where there are several, between
+ * lock and unlock.
+ */
+void blk_graph_lock(struct blk_run *run);
+void blk_graph_unlock(struct blk_run *run);
+/* Takes in what was loaded. */
+void blk_graph_admit(struct blk_submitter *sub);
+/* Its children may be ready now; s->done is to be set by the caller, still locked. */
+void blk_graph_release_children(struct blk_run *run, struct blk_slot *s);
+void blk_graph_pop(struct blk_submitter *sub);
+
+/* blk_pace.c: a submitter from beginning to end, in its own thread. */
+MUST_CHECK int blk_pace(struct blk_submitter *sub, struct err *err);
 
 #endif

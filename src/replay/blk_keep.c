@@ -184,12 +184,11 @@ static int write_event(struct blk_run *run, const struct blk_slot *s, struct err
 
 int blk_keeper_work(struct blk_run *run, bool *ret_any, struct err *err)
 {
-	/* Pairs with the submitter's: what lies before is done. */
-	uint64_t tail = atomic_load_explicit(&run->window.tail, memory_order_acquire);
 	unsigned int i;
 
+	blk_loader_move_tail(run);
 	blk_observer_work(run);
-	for (i = 0; i < TURN && run->nr_kept < tail; i++) {
+	for (i = 0; i < TURN && run->nr_kept < run->window.tail; i++) {
 		struct blk_slot *s = blk_slot(&run->window, run->nr_kept);
 		int r = 0;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <linux/falloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,12 @@ struct blk_lane {
 	size_t from;
 	uint64_t first_nr; /* of the action at `from` */
 };
+
+int blk_slot_fallocate_mode(const struct blk_slot *s)
+{
+	return FALLOC_FL_KEEP_SIZE |
+	       (s->op == BLK_WRITE_ZEROES ? FALLOC_FL_ZERO_RANGE : FALLOC_FL_PUNCH_HOLE);
+}
 
 /* Lanes by the number of their next request. */
 
@@ -46,11 +53,27 @@ static void sink_lane(struct blk_loader *l, uint32_t at)
 	l->heap[at] = lane;
 }
 
+/* As many as there are for each target; where targets are more, each has one, several the same. */
+static void share_out(struct blk_run *run)
+{
+	struct blk_loader *l = &run->loader;
+	uint32_t nr = run->nr_submitters, each = nr / run->nr_targets;
+
+	l->shares = xcalloc(run->nr_targets, sizeof(*l->shares));
+	for (uint32_t i = 0; i < run->nr_targets; i++)
+		l->shares[i] = each ? (struct blk_share){ .first = i * each, .nr = each }
+				    : (struct blk_share){ .first = i % nr, .nr = 1 };
+	if (each)
+		l->shares[run->nr_targets - 1].nr += nr % run->nr_targets;
+}
+
 int blk_loader_open(struct blk_run *run, struct err *err)
 {
 	struct blk_loader *l = &run->loader;
 	uint32_t i;
 	int r;
+
+	share_out(run);
 
 	l->plan = run->plan;
 	l->nr_lanes = plan_totals(l->plan)->nr_lanes;
@@ -81,6 +104,7 @@ void blk_loader_close(struct blk_run *run)
 	}
 	free(l->lanes);
 	free(l->heap);
+	free(l->shares);
 	VEC_RELEASE(&l->ends);
 }
 
@@ -177,6 +201,9 @@ static enum blk_fate choose_fate(const struct blk_run *run, struct blk_slot *s)
 
 	if (s->op == BLK_OTHER || (s->op != BLK_FLUSH && !s->length_bytes))
 		return BLK_NOT_MADE;
+	/* A ring that is polled takes nothing but reads and writes. */
+	if (run->o->poll && !moves)
+		return BLK_NOT_MADE;
 	if (moves && s->length_bytes > run->max_length) {
 		s->length_bytes = run->max_length;
 		s->cut = true;
@@ -264,7 +291,8 @@ static void add_parents(struct blk_run *run, struct blk_slot *s, uint64_t index,
 {
 	struct blk_loader *l = &run->loader;
 	struct blk_lane *lane = &l->lanes[lane_nr];
-	uint64_t oldest = index > BLK_SLOTS - 1 ? index - (BLK_SLOTS - 1) : 0, parent;
+	/* Until the child is done so many before it stay. */
+	uint64_t oldest = index > BLK_KEPT ? index - BLK_KEPT : 0, parent;
 
 	s->first_edge = l->edges_used;
 	s->nr_edges = 0;
@@ -287,6 +315,60 @@ static void add_parents(struct blk_run *run, struct blk_slot *s, uint64_t index,
 		else
 			l->nr_parents_lost++;
 	}
+}
+
+/* Who issues it. */
+
+/* What is issued within the time of a bundle stays together, with one submitter. */
+static uint32_t choose_submitter(const struct blk_run *run, const struct blk_slot *s)
+{
+	struct blk_share *share = &run->loader.shares[s->target];
+	bool timed = run->o->mode == BLK_MODE_TIMED || run->o->mode == BLK_MODE_THINK;
+	bool apart = timed && s->issue_ns > share->last_issue_ns + run->o->bundle_ns;
+
+	share->last_issue_ns = s->issue_ns;
+	if (apart || share->nr_in_bundle >= run->o->bundle_max) {
+		share->at = (share->at + 1) % share->nr;
+		share->nr_in_bundle = 0;
+	}
+	share->nr_in_bundle++;
+	return share->first + share->at;
+}
+
+static void hand_over(struct blk_run *run, const struct blk_slot *s, uint64_t index)
+{
+	struct blk_submitter *sub = &run->submitters[s->submitter];
+	uint64_t nr = atomic_load_explicit(&sub->nr_mine, memory_order_relaxed);
+
+	sub->mine[nr & (BLK_SLOTS - 1)] = index;
+	/* Pairs with the submitter's. */
+	atomic_store_explicit(&sub->nr_mine, nr + 1, memory_order_release);
+}
+
+/*
+ * Mode timed: when it is due. While something was in flight the time was the
+ * storage's, else the server's; both have factors of their own.
+ */
+static uint64_t scale_time(struct blk_run *run, const struct blk_slot *s)
+{
+	const struct blk_run_options *o = run->o;
+	struct blk_loader *l = &run->loader;
+	uint64_t to = s->issue_ns, busy = l->busy_until_ns, end_ns, expected;
+
+	if (to > l->scaled_to_ns) {
+		uint64_t busy_to = busy < l->scaled_to_ns ? l->scaled_to_ns : busy < to ? busy : to;
+
+		l->scaled_ns += o->scale * (o->scale_storage * (double)(busy_to - l->scaled_to_ns) +
+					    o->scale_server * (double)(to - busy_to));
+		l->scaled_to_ns = to;
+	}
+	end_ns = to + s->duration_ns;
+	if (end_ns > busy)
+		l->busy_until_ns = end_ns;
+	expected = (uint64_t)(l->scaled_ns + o->scale * o->scale_storage * (double)s->duration_ns);
+	if (expected > l->expected_ns)
+		l->expected_ns = expected;
+	return (uint64_t)l->scaled_ns;
 }
 
 /* One request. */
@@ -317,6 +399,8 @@ static int fill_slot(struct blk_run *run, struct blk_slot *s, const struct actio
 				.expected_err = a->outcome.err };
 	s->fate = (uint8_t)choose_fate(run, s);
 	s->traced_in_flight = count_in_flight(&run->loader, s);
+	s->submitter = choose_submitter(run, s);
+	s->due_ns = scale_time(run, s);
 	if (s->fate == BLK_MAKE && blk_ops[s->op].moves == BLK_MOVES_TO)
 		return load_data(run, s, rq.data, err);
 	return 0;
@@ -335,6 +419,7 @@ static int load_one(struct blk_run *run, struct err *err)
 	add_parents(run, s, l->nr_loaded, lane_nr, lane->next);
 	if (run->o->mode == BLK_MODE_THINK)
 		VEC_PUSH(&lane->in_window, l->nr_loaded);
+	hand_over(run, s, l->nr_loaded);
 	lane->nr_done++;
 	l->nr_loaded++;
 	r = plan_lane_next(lane->reader, &lane->next, err);
@@ -344,22 +429,36 @@ static int load_one(struct blk_run *run, struct err *err)
 		l->heap[0] = l->heap[--l->nr_heap];
 	if (l->nr_heap)
 		sink_lane(l, 0);
-	/* Pairs with the submitter's: the slot is filled in before it is seen. */
+	/* Pairs with the submitters': the slot is filled in before it is seen. */
 	atomic_store_explicit(&run->window.loaded, l->nr_loaded, memory_order_release);
 	return 0;
+}
+
+/* What lies before the first that is not done is over. */
+void blk_loader_move_tail(struct blk_run *run)
+{
+	struct blk_window *w = &run->window;
+
+	while (w->tail < run->loader.nr_loaded) {
+		const struct blk_slot *s = blk_slot(w, w->tail);
+
+		/* Pairs with the submitter's: all that it has to say is there. */
+		if (!atomic_load_explicit(&s->done, memory_order_acquire))
+			return;
+		w->edges_free = s->first_edge + s->nr_edges;
+		w->tail++;
+	}
 }
 
 static bool has_room(const struct blk_run *run)
 {
 	const struct blk_loader *l = &run->loader;
-	/* Pairs with the submitter's: it is through with what lies before. */
-	uint64_t tail = atomic_load_explicit(&run->window.tail, memory_order_acquire);
-	uint64_t edges = atomic_load_explicit(&run->window.edges_free, memory_order_acquire);
+	const struct blk_window *w = &run->window;
 
 	/* What the keeper has not taken yet must not be lost, what is kept stays. */
-	return l->nr_loaded - tail < BLK_SLOTS - BLK_KEPT &&
+	return l->nr_loaded - w->tail < BLK_SLOTS - BLK_KEPT &&
 	       l->nr_loaded - run->nr_kept < BLK_SLOTS &&
-	       l->edges_used - edges < BLK_EDGES - ACTION_EDGES_MAX - 1 &&
+	       l->edges_used - w->edges_free < BLK_EDGES - ACTION_EDGES_MAX - 1 &&
 	       l->data_bytes < BLK_DATA_MAX;
 }
 

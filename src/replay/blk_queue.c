@@ -7,11 +7,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -105,21 +107,80 @@ void blk_queue_advise(struct blk_queue *q, uint64_t depth)
 	q->want_nr_requests = q->nr_requests && depth + SPARE > q->nr_requests ? depth + SPARE : 0;
 }
 
-int blk_queue_tune(const struct blk_queue *q, struct err *err)
+/* Nothing can be done about what fails here. */
+static void restore(const struct blk_queue *q)
 {
 	char text[32];
-	int r = 0;
+
+	/* The scheduler first: it brings a length of its own. */
+	if (q->scheduler[0])
+		(void)write_text(q, "scheduler", q->scheduler);
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->nomerges);
+	(void)write_text(q, "nomerges", text);
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->nr_requests);
+	(void)write_text(q, "nr_requests", text);
+}
+
+/*
+ * The guard: nothing else than the end of whoever tuned, by whatever means, ends
+ * its wait. What it inherited it gives up, so that nobody else waits for it.
+ */
+static void __attribute__((noreturn)) guard_main(const struct blk_queue *q, int pipe_fd)
+{
+	char none;
+
+	(void)setsid(); /* signals of a terminal are not for it */
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGTERM, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)dup2(pipe_fd, 0);
+	(void)close_range(1, ~0U, 0);
+	while (read(0, &none, 1) < 0 && errno == EINTR)
+		;
+	restore(q);
+	_exit(0);
+}
+
+static int start_guard(struct blk_queue *q, struct err *err)
+{
+	int fds[2], r;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_set(err, -errno, "cannot make a pipe");
+	pid = fork();
+	if (pid < 0) {
+		r = -errno;
+		(void)close(fds[0]);
+		(void)close(fds[1]);
+		return err_set(err, r, "cannot start a process");
+	}
+	if (!pid) {
+		(void)close(fds[1]); /* or it would wait for itself */
+		guard_main(q, fds[0]);
+	}
+	(void)close(fds[0]);
+	q->guard_pid = pid;
+	q->guard_fd = fds[1];
+	return 0;
+}
+
+int blk_queue_tune(struct blk_queue *q, struct err *err)
+{
+	char text[32];
+	int r;
 
 	if (!q->known)
 		return err_set(err, -EOPNOTSUPP, "there is no queue to tune");
+	r = start_guard(q, err);
+	if (r < 0)
+		return r;
 	if (q->scheduler[0] && strcmp(q->scheduler, "none") != 0)
 		r = write_text(q, "scheduler", "none");
 	if (!r)
 		r = write_text(q, "nomerges", "2");
-	if (r < 0) {
-		blk_queue_restore(q);
+	if (r < 0)
 		return err_set(err, r, "cannot set the queue in %s", q->dir);
-	}
 	/* A driver may have no room for more; then the limit in flight has to do. */
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->want_nr_requests);
 	if (q->want_nr_requests)
@@ -127,19 +188,12 @@ int blk_queue_tune(const struct blk_queue *q, struct err *err)
 	return 0;
 }
 
-/* Nothing can be done about what fails here. */
-void blk_queue_restore(const struct blk_queue *q)
+void blk_queue_restore(struct blk_queue *q)
 {
-	char text[32];
-
-	if (!q->known)
+	if (!q->guard_pid)
 		return;
-	if (q->want_nr_requests) {
-		(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->nr_requests);
-		(void)write_text(q, "nr_requests", text);
-	}
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->nomerges);
-	(void)write_text(q, "nomerges", text);
-	if (q->scheduler[0])
-		(void)write_text(q, "scheduler", q->scheduler);
+	(void)close(q->guard_fd);
+	while (waitpid(q->guard_pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	q->guard_pid = 0;
 }

@@ -2,10 +2,12 @@
 #include "replay/blk_run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/banned.h"
 #include "base/mem.h"
@@ -191,10 +193,7 @@ static int prepare_queue(struct blk_run *run, struct blk_target *t, uint64_t wan
 	blk_queue_advise(q, wanted);
 	if (run->o->tune && t->device) {
 		r = blk_queue_tune(q, err);
-		if (r < 0)
-			return err_wrap(err, r, "%s", t->path);
-		t->tuned = true;
-		return 0;
+		return r < 0 ? err_wrap(err, r, "%s", t->path) : 0;
 	}
 	if (!q->known)
 		return 0;
@@ -296,15 +295,153 @@ static void *loader_main(void *arg)
 	return NULL;
 }
 
+/* Submitters. */
+
+/* A target for which io_uring would use threads of the kernel is better served without. */
+static const struct blk_engine *choose_engine(const struct blk_run *run)
+{
+	if (run->o->engine != BLK_ENGINE_AUTO || run->o->poll)
+		return run->o->engine == BLK_ENGINE_AIO ? &blk_engine_aio : &blk_engine_uring;
+	for (uint32_t i = 0; i < run->nr_targets; i++) {
+		if (run->targets[i].device && !run->targets[i].nowait)
+			return &blk_engine_aio;
+	}
+	return blk_uring_is_allowed() ? &blk_engine_uring : &blk_engine_aio;
+}
+
+static int make_submitters(struct blk_run *run, struct err *err)
+{
+	uint32_t nr = run->o->submitters ? run->o->submitters : 1;
+
+	run->engine = choose_engine(run);
+	run->submitters = xcalloc(nr, sizeof(*run->submitters));
+	run->nr_submitters = nr;
+	(void)pthread_mutex_init(&run->shared.graph, NULL);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct blk_submitter *sub = &run->submitters[i];
+		int r;
+
+		sub->run = run;
+		sub->number = i;
+		sub->mine = huge_alloc(BLK_SLOTS * sizeof(*sub->mine));
+		sub->port = (struct blk_port){ .engine = run->engine,
+					       .targets = run->targets,
+					       .nr_targets = run->nr_targets,
+					       .depth = run->depth,
+					       .poll = run->o->poll };
+		r = blk_data_init(&sub->port.data, run->max_length, run->depth / nr + 1, i, run->o,
+				  err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void release_submitters(struct blk_run *run)
+{
+	for (uint32_t i = 0; i < run->nr_submitters; i++) {
+		struct blk_submitter *sub = &run->submitters[i];
+
+		if (sub->mine)
+			huge_free(sub->mine, BLK_SLOTS * sizeof(*sub->mine));
+		blk_data_release(&sub->port.data);
+		VEC_RELEASE(&sub->heap);
+	}
+	if (run->nr_submitters)
+		(void)pthread_mutex_destroy(&run->shared.graph);
+	free(run->submitters);
+}
+
+static void add_up_submitters(struct blk_run *run)
+{
+	struct blk_run_result *res = run->res;
+
+	res->nr_submitters = run->nr_submitters;
+	res->engine = run->engine->name;
+	res->registered = true;
+	for (uint32_t i = 0; i < run->nr_submitters; i++) {
+		const struct blk_submitter *sub = &run->submitters[i];
+		const struct blk_counts *c = &sub->counts;
+
+		res->nr_reordered += c->nr_reordered;
+		res->in_flight_max = c->in_flight_max > res->in_flight_max ? c->in_flight_max
+									   : res->in_flight_max;
+		res->limit_max = c->limit_max > res->limit_max ? c->limit_max : res->limit_max;
+		res->limit_wait_ns += c->limit_wait_ns;
+		res->load_wait_ns += c->load_wait_ns;
+		res->cpu_ns += c->cpu_ns;
+		res->nr_submits += sub->port.nr_submits;
+		res->registered = res->registered && sub->port.registered;
+	}
+}
+
+static void *submitter_main(void *arg)
+{
+	struct blk_submitter *sub = arg;
+
+	sub->status = blk_pace(sub, &sub->err);
+	return NULL;
+}
+
+/* A processor that sleeps deeply wakes late. Held while the descriptor is open; needs the right to. */
+static int hold_latency(void)
+{
+	int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
+	int32_t zero = 0;
+
+	if (fd >= 0 && write(fd, &zero, sizeof(zero)) < 0) {
+		(void)close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* The first of them is the caller's thread. */
+static int start_submitters(struct blk_run *run, struct err *err)
+{
+	for (run->nr_threads = 1; run->nr_threads < run->nr_submitters; run->nr_threads++) {
+		struct blk_submitter *sub = &run->submitters[run->nr_threads];
+		int r = pthread_create(&sub->thread, NULL, submitter_main, sub);
+
+		if (r)
+			return err_set(err, -r, "cannot start %u threads", run->nr_submitters);
+	}
+	return 0;
+}
+
+static int run_submitters(struct blk_run *run, struct err *err)
+{
+	int r = start_submitters(run, err);
+
+	if (!r) {
+		r = blk_pace(&run->submitters[0], err);
+	} else {
+		atomic_store(&run->shared.stopping, true);
+		atomic_store(&run->shared.go, true);
+	}
+	for (uint32_t i = 1; i < run->nr_threads; i++) {
+		const struct blk_submitter *sub = &run->submitters[i];
+
+		(void)pthread_join(sub->thread, NULL);
+		if (!r && sub->status < 0) {
+			r = sub->status;
+			*err = sub->err;
+		}
+	}
+	return r;
+}
+
 static int run_threads(struct blk_run *run, struct err *err)
 {
+	AUTO_CLOSE int latency_fd = hold_latency();
 	pthread_t loader;
 	int r, status;
 
+	ticker_init(&run->ticker);
 	r = pthread_create(&loader, NULL, loader_main, run);
 	if (r)
 		return err_set(err, -r, "cannot start a thread");
-	r = blk_pace(run, err);
+	r = run_submitters(run, err);
 	atomic_store_explicit(&run->stop, true, memory_order_release);
 	(void)pthread_join(loader, NULL);
 	status = atomic_load(&run->window.status);
@@ -329,7 +466,7 @@ static int perform(struct blk_run *run, const char *plan, const struct blk_targe
 	if (!r)
 		r = choose_depth(run, err);
 	if (!r)
-		r = blk_data_init(&run->data, run->max_length, run->depth, run->o, err);
+		r = make_submitters(run, err);
 	if (!r)
 		r = blk_loader_open(run, err);
 	if (!r)
@@ -344,7 +481,12 @@ static int perform(struct blk_run *run, const char *plan, const struct blk_targe
 	run->window.slots = huge_alloc(BLK_SLOTS * sizeof(*run->window.slots));
 	run->window.edges = huge_alloc(BLK_EDGES * sizeof(*run->window.edges));
 	r = run_threads(run, err);
+	add_up_submitters(run);
 	run->res->nr_parents_lost += run->loader.nr_parents_lost;
+	run->res->expected_elapsed_ns =
+		run->o->mode == BLK_MODE_TIMED
+			? run->loader.expected_ns
+			: (uint64_t)((double)run->res->original_elapsed_ns * run->o->scale);
 	if (!r && run->last_end_ns > run->start_ns)
 		run->res->elapsed_ns = run->last_end_ns - run->start_ns;
 	return r;
@@ -361,7 +503,7 @@ static void release(struct blk_run *run)
 		huge_free(run->window.slots, BLK_SLOTS * sizeof(*run->window.slots));
 	if (run->window.edges)
 		huge_free(run->window.edges, BLK_EDGES * sizeof(*run->window.edges));
-	blk_data_release(&run->data);
+	release_submitters(run);
 	for (uint32_t i = 0; i < run->nr_targets; i++)
 		blk_target_close(&run->targets[i]);
 	free(run->targets);

@@ -3,12 +3,13 @@
  * A run of block requests: a plan of them performed on devices or files by
  * io_uring.
  *
- *   loader and keeper (a thread)         submitter (the caller's thread)
+ *   loader and keeper (a thread)         submitter (the caller's thread, and more)
  *   plan --> window of requests  ------> due? --> ring --> device
  *   sums, trace of the run       <------ done <-- completions
  *
  * One thread submits all requests, so that they reach the device in the order in
- * which they are due, also those of several devices. It does nothing else.
+ * which they are due, also those of several devices. It does nothing else. Where
+ * that is too much for one core, several share the work (blk_inside.h).
  *
  * Memory is bounded by the window, whatever the length of the plan.
  */
@@ -29,6 +30,14 @@ enum blk_mode {
 	BLK_MODE_LOAD, /* as many in flight as there were in the trace */
 };
 
+enum blk_engine_choice {
+	BLK_ENGINE_AUTO, /* io_uring, unless it is not there or a target would be served by its threads */
+	BLK_ENGINE_URING,
+	BLK_ENGINE_AIO,
+};
+
+#define BLK_SUBMITTERS_MAX 64
+
 enum blk_place {
 	BLK_PLACE_SAME, /* what lies beyond the target is not made */
 	BLK_PLACE_WRAP, /* modulo the size of the target */
@@ -45,8 +54,14 @@ struct blk_target_request {
 struct blk_run_options {
 	enum blk_mode mode;
 	double scale; /* of all times */
-	double scale_server, scale_storage; /* of think times; of what a request takes */
+	/*
+	 * Of what the server takes (think times; mode timed: when nothing is in flight), and
+	 * of what the storage takes. Only scale of these is used in mode afap and load.
+	 */
+	double scale_server, scale_storage;
 	uint32_t depth; /* the limit in flight; 0: by the trace and the target */
+	uint32_t submitters; /* threads; at least 1 */
+	enum blk_engine_choice engine;
 	uint64_t bundle_ns; /* what is due within it after the first goes with it */
 	uint32_t bundle_max; /* requests of a bundle */
 	enum blk_place place;
@@ -73,6 +88,8 @@ struct blk_queue {
 	uint64_t nomerges, nr_requests;
 	bool rotational;
 	uint64_t want_nr_requests; /* 0: as it is */
+	/* While it is tuned. */
+	int guard_pid, guard_fd;
 };
 
 #define BLK_SERIES_POINTS 512
@@ -108,10 +125,13 @@ struct blk_run_result {
 	uint64_t nr_submits; /* calls */
 	uint64_t nr_parents_lost; /* so long ago that their completion was forgotten */
 	uint64_t elapsed_ns, original_elapsed_ns;
+	uint64_t expected_elapsed_ns; /* the original, scaled as the run was */
 	uint64_t in_flight_max, original_in_flight_max;
 	uint64_t limit_max; /* the highest limit in flight that was allowed */
 	uint64_t limit_wait_ns, load_wait_ns; /* held up by the limit; by the loader */
-	uint64_t cpu_ns; /* of the submitter */
+	uint64_t cpu_ns; /* of the submitters */
+	uint32_t nr_submitters;
+	const char *engine;
 	struct spread lateness;
 	struct blk_sums ops[BLK_OP_MAX];
 	struct blk_series run, original;

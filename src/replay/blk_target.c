@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -86,6 +87,19 @@ static int refuse_held(const char *path, struct err *err)
 	return 0;
 }
 
+/* False: every request of io_uring would go to a thread of the kernel. */
+static bool can_nowait(const struct blk_target *t)
+{
+	struct iovec iov = { .iov_len = t->align_bytes };
+	bool can;
+
+	if (posix_memalign(&iov.iov_base, BLK_SECTOR_MAX, t->align_bytes))
+		return true;
+	can = preadv2(t->fd, &iov, 1, 0, RWF_NOWAIT) >= 0 || errno != EOPNOTSUPP;
+	free(iov.iov_base);
+	return can;
+}
+
 static int measure_device(struct blk_target *t, struct err *err)
 {
 	int sector = 512;
@@ -95,6 +109,7 @@ static int measure_device(struct blk_target *t, struct err *err)
 	if (ioctl(t->fd, BLKSSZGET, &sector) < 0 || sector < 512 || sector > BLK_SECTOR_MAX)
 		sector = 4096;
 	t->align_bytes = t->direct ? (uint32_t)sector : 1;
+	t->nowait = can_nowait(t);
 	blk_queue_read(t->fd, &t->queue);
 	return 0;
 }
@@ -185,8 +200,7 @@ int blk_target_open(struct blk_target *t, const char *path, uint64_t need_bytes,
 
 void blk_target_close(struct blk_target *t)
 {
-	if (t->tuned)
-		blk_queue_restore(&t->queue);
+	blk_queue_restore(&t->queue);
 	if (t->fd >= 0)
 		(void)close(t->fd); /* what was written was answered for by the requests */
 	free(t->path);

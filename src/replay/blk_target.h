@@ -17,10 +17,10 @@ struct blk_target {
 	bool device;
 	bool writable;
 	bool direct;
+	bool nowait; /* it can say that it would have to wait */
 	uint64_t size_bytes;
 	uint32_t align_bytes; /* of places and lengths */
 	struct blk_queue queue; /* as found */
-	bool tuned;
 };
 
 /*
@@ -40,8 +40,12 @@ const char *blk_signature(int fd, int *ret);
 void blk_queue_read(int fd, struct blk_queue *q);
 /* depth: how many may be in flight. */
 void blk_queue_advise(struct blk_queue *q, uint64_t depth);
-/* Sets no scheduler, no merges and the advised size; restore brings back what q says. */
-MUST_CHECK int blk_queue_tune(const struct blk_queue *q, struct err *err);
-void blk_queue_restore(const struct blk_queue *q);
+/*
+ * Sets no scheduler, no merges and the advised size. A process of its own watches, and
+ * brings back what q says when it is asked to or when this process has ended, however.
+ */
+MUST_CHECK int blk_queue_tune(struct blk_queue *q, struct err *err);
+/* Does nothing if it was not tuned. */
+void blk_queue_restore(struct blk_queue *q);
 
 #endif

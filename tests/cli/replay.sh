@@ -45,7 +45,7 @@ run 0 replay --json --speed=afap a.plan tree && json 'd["actions"] == 8 and d["m
 	and set(d["mismatches_by_kind"]) >= {"failed", "succeeded", "other_error", "short", "long"}
 	and d["elapsed_ns"] > 0 and d["original_elapsed_ns"] > 0 and d["predicted_elapsed_ns"] is None
 	and set(d["concurrency"]) == {"trace", "run"} and d["edge_wait_ns"] >= 0
-	and set(d["lateness_ns"]) == {"p50", "p90", "p99", "max"} and d["peak_memory_bytes"] > 0
+	and set(d["lateness_ns"]) == {"count", "mean", "p50", "p90", "p99", "max"} and d["peak_memory_bytes"] > 0
 	and d["classes"]["data"]["count"] == 2 and d["calls"]["socket"]["made"] == 0'
 ok $? 'the report as JSON'
 fresh

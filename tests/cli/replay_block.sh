@@ -19,10 +19,14 @@ END
 run 0 import -o w.trace w.csv
 ok $? 'import'
 
+# all_done [ENGINE]: the last report is of all requests, none of which failed; by grep, for it is asked often
+all_done() {
+	grep -q '"end": *"complete"' out && grep -q '"requests": *120,' out && grep -q '"made": *120,' out &&
+		grep -q '"errors": *0,' out && grep -q '"mismatches": *0,' out && grep -q "\"engine\": *\"${1-io_uring}\"" out
+}
+
 for mode in timed think afap load; do
-	run 0 replay --mode=$mode --device=a=t1.img --device=b=t2.img --create --json -f -o run-$mode.trace w.trace &&
-		grep -q '"end": *"complete"' out && grep -q '"requests": *120,' out && grep -q '"errors": *0,' out &&
-		grep -q '"mismatches": *0,' out
+	run 0 replay --mode=$mode --device=a=t1.img --device=b=t2.img --create --json -f -o run-$mode.trace w.trace && all_done
 	ok $? "mode $mode: all requests, none failed"
 	run 0 stat run-$mode.trace && grep -q 'block_request *120' out
 	ok $? "mode $mode: the run is a trace"
@@ -51,7 +55,8 @@ END
 ok $? 'what was made is what was asked for'
 
 # The order of think: nobody is issued before its parents were complete.
-python3 - >cmp.out 2>&1 <<'END'
+check_think() {
+	python3 - <<'END'
 import json, os, subprocess, sys
 def load(name):
     out = subprocess.run([os.environ["REPRISE"], "show", "--json", name], capture_output=True, text=True).stdout
@@ -72,7 +77,8 @@ for i, child in enumerate(want):
             if got[child["seq"]]["enter_ns"] < got[p["seq"]]["exit_ns"] + think - 1000:
                 sys.exit(f"{child['seq']} too soon after {p['seq']}")
 END
-[ ! -s cmp.out ]
+}
+check_think
 ok $? 'think: parents first, then the think time'
 
 run 0 compile -f -o w.plan w.trace && run 0 check w.plan && run 0 replay --mode=think --device='*=t1.img' --create --destroy-data w.plan
@@ -128,8 +134,63 @@ truncate -s 8M h2.img
 run 1 replay --mode=think --device=h2.img --wrap --json h.trace && grep -q '"requests": *3004,' out && grep -q '"end": *"complete"' out
 ok $? 'three thousand at once, and worse'
 
-run 2 replay --device=t1.img --scale-server=2 w.trace && grep -q 'mode=think' err
-ok $? 'factors of think'
+run 2 replay --mode=afap --device=t1.img --scale-server=2 w.trace && grep -q 'mode=timed and think' err
+ok $? 'factors where there are no times'
+
+# Mode timed with two factors: what was idle is the server's, all else the storage's.
+cat >s.csv <<'END'
+time_ns,latency_ns,device,op,flags,offset,length
+1000000,2000000,a,READ,0,0,4096
+2000000,4000000,a,READ,0,4096,4096
+9000000,1000000,a,READ,0,8192,4096
+END
+truncate -s 64K s.img
+run 0 import -o s.trace s.csv && run 0 replay --device=s.img --scale-server=3 --scale-storage=0.5 --json -f -o s.run s.trace &&
+	json 'd["expected_elapsed_ns"] == 12000000' && run 0 show --json s.run && python3 - <<'END'
+import json
+at = [json.loads(l)["enter_ns"] for l in open("out")]
+assert len(at) == 3 and at[1] >= 500000 and at[2] >= 11500000, at
+END
+ok $? 'factors of server and storage in mode timed'
+
+# Several submitters: nothing is lost, and across devices nobody overtakes.
+for mode in timed think afap load; do
+	run 0 replay --mode=$mode --device=a=t1.img --device=b=t2.img --create --destroy-data --submitters=3 --json w.trace &&
+		all_done && grep -q '"submitters": *3,' out && { [ $mode = think ] || grep -q '"reordered": *0,' out; }
+	ok $? "mode $mode with three submitters"
+	run 0 replay --mode=$mode --device='*=t1.img' --destroy-data --submitters=4 --bundle-size=4 --json w.trace && all_done
+	ok $? "mode $mode with four submitters to one file"
+	run 0 replay --mode=$mode --device=a=t1.img --device=b=t2.img --destroy-data --block-engine=aio --json -f -o aio.trace w.trace &&
+		all_done aio && run 0 stat aio.trace && grep -q 'block_request *120' out
+	ok $? "mode $mode by aio"
+done
+run 2 replay --device='*=t1.img' --submitters=65 w.trace && grep -q 'at most 64' err
+ok $? 'too many submitters'
+run 2 replay --device='*=t1.img' --poll --block-engine=aio w.trace && grep -q 'io_uring' err
+ok $? 'aio cannot poll'
+
+# Whether a device has queues to be polled, only it knows; that it has none must be said before the run.
+"$REPRISE" replay --mode=afap --device='*=t1.img' --destroy-data --poll --json w.trace >out 2>err
+case $? in
+0) json 'd["made"] > 0' ;;
+2) grep -q 'no queue that can be polled' err ;;
+*) false ;;
+esac
+ok $? '--poll is done or refused'
+
+# Those that are dependent see each other across submitters.
+run 0 replay --mode=think --device=a=t1.img --device=b=t2.img --destroy-data --submitters=2 -f -o run-think.trace w.trace && check_think
+ok $? 'think with two submitters: parents first, then the think time'
+
+# 100,000 in flight at once.
+python3 - >many.csv <<'END'
+print("time_ns,latency_ns,device,op,flags,offset,length")
+for i in range(100000):
+    print(f"{i},1000000000,a,READ,0,{i % 16 * 4096},4096")
+END
+run 0 import -o many.trace many.csv && run 0 replay --mode=afap --buffered --device=s.img --depth=512 --json many.trace &&
+	json 'd["requests"] == 100000 and d["errors"] == 0 and d["original_in_flight_max"] == 100000 and d["in_flight_max"] <= 512'
+ok $? 'very many in flight in the trace'
 run 2 replay --device=t1.img w.trace . && grep -q 'no directory' err
 ok $? 'a device and a directory'
 run 2 replay w.trace && grep -q 'missing operand DIR' err
@@ -149,9 +210,28 @@ if [ "$(id -u)" = 0 ] && truncate -s 64M loop.img && dev=$(losetup --direct-io=o
 			! ls -d /sys/kernel/tracing/instances/reprise-[0-9]* 2>/dev/null
 		ok $? 'what the device saw'
 	fi
-	before=$(cat "/sys/block/${dev#/dev/}/queue/nomerges")
-	run 0 replay --mode=afap --device='*='"$dev" --writes --tune w.trace && [ "$(cat "/sys/block/${dev#/dev/}/queue/nomerges")" = "$before" ]
+	run 0 replay --mode=timed --device='*='"$dev" --writes --submitters=2 --json w.trace && all_done
+	ok $? 'two submitters to a device'
+	run 2 replay --mode=timed --device='*='"$dev" --writes --poll w.trace && grep -q 'no queue that can be polled' err
+	ok $? 'a loop device cannot be polled'
+	nomerges=/sys/block/${dev#/dev/}/queue/nomerges
+	before=$(cat "$nomerges")
+	run 0 replay --mode=afap --device='*='"$dev" --writes --tune w.trace && [ "$(cat "$nomerges")" = "$before" ]
 	ok $? 'the queue is restored'
+	# Also when it is killed: the long trace has only begun then.
+	"$REPRISE" replay -q --mode=timed --scale=1000000 --device='*='"$dev" --tune w.trace >out 2>err &
+	pid=$!
+	until [ "$(cat "$nomerges")" = 2 ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+	tuned=$(cat "$nomerges")
+	kill -9 $pid
+	wait $pid 2>/dev/null
+	i=0
+	until [ "$(cat "$nomerges")" = "$before" ] || [ $i -ge 1000 ]; do
+		sleep 0.01
+		i=$((i + 1))
+	done
+	[ "$tuned" = 2 ] && [ "$(cat "$nomerges")" = "$before" ]
+	ok $? 'the queue is restored after kill -9'
 	if mkfs.ext4 -q "$dev" 2>/dev/null; then
 		run 2 replay --mode=afap --device='*='"$dev" --writes w.trace && grep -q 'destroy-data' err
 		ok $? 'a device with a file system is refused'
@@ -167,5 +247,24 @@ if [ "$(id -u)" = 0 ] && truncate -s 64M loop.img && dev=$(losetup --direct-io=o
 else
 	nr=$((nr + 1))
 	echo "ok $nr - replay on a loop device # SKIP needs root and loop devices"
+fi
+
+# A device that io_uring would serve by threads of the kernel.
+zram=
+if [ "$(id -u)" = 0 ] && zram=$(cat /sys/class/zram-control/hot_add 2>/dev/null) && echo 16M >"/sys/block/zram$zram/disksize" 2>/dev/null; then
+	trap 'echo "$zram" >/sys/class/zram-control/hot_remove; rm -rf "$dir"' EXIT
+	for mode in timed think afap load; do
+		run 0 replay --mode=$mode --device='*='/dev/zram$zram --writes --json w.trace && all_done aio
+		ok $? "zram, mode $mode"
+	done
+	run 0 replay --mode=afap --device='*='/dev/zram$zram --writes --block-engine=io_uring --submitters=2 --json w.trace && all_done
+	ok $? 'zram by io_uring, two submitters'
+	echo 1 >"/sys/block/zram$zram/reset"
+	echo "$zram" >/sys/class/zram-control/hot_remove
+	trap 'rm -rf "$dir"' EXIT
+else
+	nr=$((nr + 1))
+	[ -z "$zram" ] || echo "$zram" >/sys/class/zram-control/hot_remove
+	echo "ok $nr - replay on zram # SKIP needs root and zram"
 fi
 echo "1..$nr"

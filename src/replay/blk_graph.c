@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mode think: a request is ready a think time after its parents were complete.
+ * Whoever completes the last parent puts the request into the heap of its submitter.
+ */
+#include <stdlib.h>
+
+#include "base/banned.h"
+#include "base/mem.h"
+#include "replay/blk_inside.h"
+
+void blk_graph_lock(struct blk_run *run)
+{
+	if (run->nr_submitters > 1)
+		(void)pthread_mutex_lock(&run->shared.graph);
+}
+
+void blk_graph_unlock(struct blk_run *run)
+{
+	if (run->nr_submitters > 1)
+		(void)pthread_mutex_unlock(&run->shared.graph);
+}
+
+/* What is ready. */
+
+static bool ready_is_before(const struct blk_ready *a, const struct blk_ready *b)
+{
+	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->index < b->index;
+}
+
+static void push_ready(struct blk_run *run, uint64_t index)
+{
+	const struct blk_slot *s = blk_slot(&run->window, index);
+	struct blk_submitter *sub = &run->submitters[s->submitter];
+	struct blk_ready e = { s->ready_ns, index };
+	size_t at = sub->heap.len;
+
+	VEC_PUSH(&sub->heap, e);
+	while (at && ready_is_before(&e, &sub->heap.items[(at - 1) / 2])) {
+		sub->heap.items[at] = sub->heap.items[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	sub->heap.items[at] = e;
+}
+
+void blk_graph_pop(struct blk_submitter *sub)
+{
+	struct blk_ready *h = sub->heap.items, last = h[--sub->heap.len];
+	size_t nr = sub->heap.len, at = 0, child;
+
+	while ((child = 2 * at + 1) < nr) {
+		if (child + 1 < nr && ready_is_before(&h[child + 1], &h[child]))
+			child++;
+		if (!ready_is_before(&h[child], &last))
+			break;
+		h[at] = h[child];
+		at = child;
+	}
+	if (nr)
+		h[at] = last;
+}
+
+/* Parents and children. */
+
+/* When the child may start by this parent: never before that is complete. */
+static uint64_t child_due(const struct blk_run *run, const struct blk_slot *parent,
+			  uint64_t think_ns)
+{
+	double took = (double)(parent->end_ns - parent->start_ns);
+	double due = (double)parent->start_ns + took * run->o->scale_storage +
+		     (double)think_ns * run->o->scale_server * run->o->scale;
+
+	return due > (double)parent->end_ns ? (uint64_t)due : parent->end_ns;
+}
+
+static void admit_one(struct blk_run *run, uint64_t index)
+{
+	struct blk_window *w = &run->window;
+	struct blk_slot *s = blk_slot(w, index);
+
+	/* Who waits for nobody starts at its own time: there is nothing else to go by. */
+	s->ready_ns = run->start_ns;
+	if (!s->nr_edges)
+		s->ready_ns +=
+			(uint64_t)((double)s->issue_ns * run->o->scale_server * run->o->scale);
+	for (uint64_t i = s->first_edge; i < s->first_edge + s->nr_edges; i++) {
+		struct blk_edge *e = &w->edges[i & (BLK_EDGES - 1)];
+		struct blk_slot *parent = blk_slot(w, e->parent);
+
+		/* Set under the same lock: the order is the lock's. */
+		if (atomic_load_explicit(&parent->done, memory_order_relaxed)) {
+			uint64_t due = child_due(run, parent, e->think_ns);
+
+			s->ready_ns = due > s->ready_ns ? due : s->ready_ns;
+		} else {
+			e->next = parent->first_child;
+			parent->first_child = (i & (BLK_EDGES - 1)) + 1;
+			s->parents_left++;
+		}
+	}
+	if (!s->parents_left)
+		push_ready(run, index);
+}
+
+void blk_graph_admit(struct blk_submitter *sub)
+{
+	struct blk_run *run = sub->run;
+	/* Pairs with the loader's. */
+	uint64_t loaded = atomic_load_explicit(&run->window.loaded, memory_order_acquire);
+
+	for (; run->shared.admitted < loaded; run->shared.admitted++)
+		admit_one(run, run->shared.admitted);
+}
+
+void blk_graph_release_children(struct blk_run *run, struct blk_slot *s)
+{
+	while (s->first_child) {
+		const struct blk_edge *e = &run->window.edges[s->first_child - 1];
+		struct blk_slot *child = blk_slot(&run->window, e->child);
+		uint64_t due = child_due(run, s, e->think_ns);
+
+		child->ready_ns = due > child->ready_ns ? due : child->ready_ns;
+		s->first_child = e->next;
+		if (!--child->parents_left)
+			push_ready(run, e->child);
+	}
+}
