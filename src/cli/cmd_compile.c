@@ -67,6 +67,9 @@ static void print_text(const struct cli *cli, const char *output, const struct c
 	if (t->nr_unverifiable)
 		fprintf(cli->out, ", %llu reads of bytes that the trace does not have",
 			(unsigned long long)t->nr_unverifiable);
+	if (tree_count_all(&t->inferred))
+		fprintf(cli->out, ", %llu entries of the initial tree inferred",
+			(unsigned long long)tree_count_all(&t->inferred));
 	if (t->order.nr_forgotten)
 		fprintf(cli->out, ", %llu byte ranges only known roughly",
 			(unsigned long long)t->order.nr_forgotten);
@@ -94,6 +97,7 @@ static void print_json(const struct cli *cli, const char *output, const struct c
 	json_kv_u64(&w, "unsupported", t->nr_unsupported);
 	json_kv_u64(&w, "swapped", t->nr_swapped);
 	json_kv_u64(&w, "unverifiable", t->nr_unverifiable);
+	json_kv_u64(&w, "inferred", tree_count_all(&t->inferred));
 	json_kv_u64(&w, "ranges_forgotten", t->order.nr_forgotten);
 	json_kv_u64(&w, "elapsed_ns", t->plan.elapsed_ns);
 	contradictions_json(&t->model, &w);

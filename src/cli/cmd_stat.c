@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/open_trace.h"
+#include "compile/compile.h"
 #include "report/stats.h"
 
 struct stat_options {
@@ -27,6 +28,27 @@ static void print_stats(const struct cli *cli, const struct stat_options *o, con
 	json_release(&w);
 }
 
+/*
+ * What a compilation would infer of the initial tree, where the trace has not all
+ * of it. Not of a part of the trace: what that needs, an earlier event may have made.
+ */
+static int count_inferred(const struct cli *cli, const struct stat_options *o, struct trace *t,
+			  struct stats *s, struct err *err)
+{
+	struct compile_options options = { .policy = order_find("none") };
+	struct compile_totals totals;
+	int r;
+
+	if (o->no_files || !stats_lacks_tree(s, t) || compile_is_block(t))
+		return 0;
+	options.progress = cli_progress_begin(cli, "infer", "events", o->quiet);
+	r = compile_trace(t, &options, NULL, NULL, &totals, err);
+	progress_end(options.progress);
+	if (!r)
+		stats_set_inferred(s, &totals.inferred);
+	return r;
+}
+
 static int stat_run(const struct cli *cli, void *options, int nr_operands, char **operands)
 {
 	const struct stat_options *o = options;
@@ -48,6 +70,8 @@ static int stat_run(const struct cli *cli, void *options, int nr_operands, char 
 	s = stats_new();
 	r = stats_collect(s, t, &collect, &err);
 	progress_end(collect.progress);
+	if (!r)
+		r = count_inferred(cli, o, t, s, &err);
 	/* Also when the reading failed: what came before is worth knowing. */
 	print_stats(cli, o, s, operands[0]);
 	stats_free(s);

@@ -77,7 +77,8 @@ static int put_inferred(void *arg, const struct item *item)
 	struct compiler *c = arg;
 	struct item copy = *item;
 
-	return plan_writer_item(c->writer, &copy, c->err);
+	tree_count_add(&c->totals->inferred, &item->args[ENTRY_STAT]);
+	return c->writer ? plan_writer_item(c->writer, &copy, c->err) : 0;
 }
 
 /* Threads. */
@@ -446,7 +447,7 @@ static int compile_all(struct compiler *c, struct err *err)
 		r = open_model(c, err);
 	if (r >= 0)
 		r = compile_events(c, err);
-	if (r >= 0 && c->writer && !c->tree_known)
+	if (r >= 0 && !c->tree_known)
 		r = fsmodel_initial_tree(c->model, put_inferred, c);
 	if (r >= 0 && c->writer)
 		r = note_order(c);

@@ -18,6 +18,7 @@
 
 #include "base/progress.h"
 #include "fsmodel/fsmodel.h"
+#include "model/tree_stat.h"
 #include "order/order.h"
 #include "plan/plan.h"
 #include "trace/reader.h"
@@ -76,6 +77,7 @@ struct compile_totals {
 	uint64_t nr_cache_misses; /* events that tell of one; 0: the trace does not know */
 	uint64_t nr_unverifiable; /* actions that read bytes which the trace does not have */
 	uint64_t nr_setup; /* actions that only make the state before a part */
+	struct tree_count inferred; /* of the initial tree: what the events need, and it lacks */
 	struct block_totals block;
 	uint64_t call_ns; /* spent in the calls of all actions, in the trace */
 };

@@ -48,4 +48,45 @@ static inline bool tree_stat_get(const struct value *stat, enum tree_stat_field 
 	return true;
 }
 
+/* Types of entries; their words are the set file_types. */
+enum tree_type {
+	TREE_TYPE_FILE = 1,
+	TREE_TYPE_DIR = 2,
+	TREE_TYPE_SYMLINK = 3,
+};
+
+/* Entries, by type. */
+struct tree_count {
+	uint64_t nr_files, nr_dirs, nr_symlinks, nr_others;
+	uint64_t file_bytes; /* at least */
+};
+
+static inline void tree_count_add(struct tree_count *n, const struct value *stat)
+{
+	uint64_t type = 0, size = 0;
+
+	(void)tree_stat_get(stat, STAT_TYPE, &type); /* else it is one of the others */
+	switch (type) {
+	case TREE_TYPE_FILE:
+		(void)tree_stat_get(stat, STAT_SIZE, &size); /* else nothing is known of it */
+		n->nr_files++;
+		n->file_bytes =
+			size > UINT64_MAX - n->file_bytes ? UINT64_MAX : n->file_bytes + size;
+		break;
+	case TREE_TYPE_DIR:
+		n->nr_dirs++;
+		break;
+	case TREE_TYPE_SYMLINK:
+		n->nr_symlinks++;
+		break;
+	default:
+		n->nr_others++;
+	}
+}
+
+static inline uint64_t tree_count_all(const struct tree_count *n)
+{
+	return n->nr_files + n->nr_dirs + n->nr_symlinks + n->nr_others;
+}
+
 #endif

@@ -382,8 +382,21 @@ static void add_tree_entry(struct stats *s, struct item *item)
 		s->sections.nr_final++;
 	else
 		s->sections.nr_initial++;
-	if (flags && flags->type == VALUE_INT && flags->u & inferred)
-		s->sections.nr_inferred++;
+	if (!flags || flags->type != VALUE_INT || !(flags->u & inferred))
+		return;
+	s->sections.nr_inferred++;
+	if (!item_number(item, "tree"))
+		tree_count_add(&s->sections.inferred, args_find(item->row, item->args, "stat"));
+}
+
+bool stats_lacks_tree(const struct stats *s, struct trace *t)
+{
+	return !s->sections.nr_initial || trace_tree_is_partial(t);
+}
+
+void stats_set_inferred(struct stats *s, const struct tree_count *inferred)
+{
+	s->sections.inferred = *inferred;
 }
 
 static int collect_section(struct stats *s, struct trace *t, enum block_type section,

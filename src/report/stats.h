@@ -19,6 +19,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/progress.h"
+#include "model/tree_stat.h"
 #include "report/fdpaths.h"
 #include "report/filter.h"
 #include "trace/reader.h"
@@ -69,6 +70,11 @@ struct stats_sections {
 	bool has_losses; /* anything but what was left out on request */
 	bool closed;
 	uint64_t nr_initial, nr_final, nr_inferred;
+	/*
+	 * Entries of the initial tree that are not in the file as seen: those that it
+	 * has as inferred, or those that stats_set_inferred() said.
+	 */
+	struct tree_count inferred;
 };
 #define STATS_LEDGER_MAX 1000
 
@@ -118,6 +124,11 @@ void stats_add(struct stats *s, const struct event *ev, struct fdpaths *paths);
  */
 MUST_CHECK int stats_collect(struct stats *s, struct trace *t, const struct stats_options *o,
 			     struct err *err);
+
+/* Whether the trace has no initial tree, or not all of it. */
+bool stats_lacks_tree(const struct stats *s, struct trace *t);
+/* ... then what its events need beyond that. */
+void stats_set_inferred(struct stats *s, const struct tree_count *inferred);
 
 /* No loss, no cut, no unfinished end. */
 bool stats_is_complete(const struct stats *s);

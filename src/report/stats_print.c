@@ -293,6 +293,14 @@ static void json_sections(struct json *w, const struct stats_sections *sections)
 	json_kv_u64(w, "final", sections->nr_final);
 	json_kv_u64(w, "inferred", sections->nr_inferred);
 	json_object_end(w);
+	json_key(w, "inferred_tree");
+	json_object_begin(w);
+	json_kv_u64(w, "files", sections->inferred.nr_files);
+	json_kv_u64(w, "directories", sections->inferred.nr_dirs);
+	json_kv_u64(w, "symlinks", sections->inferred.nr_symlinks);
+	json_kv_u64(w, "others", sections->inferred.nr_others);
+	json_kv_u64(w, "file_bytes", sections->inferred.file_bytes);
+	json_object_end(w);
 }
 
 void stats_print_json(const struct stats *s, const struct stats_print_options *o, struct json *w)
@@ -379,6 +387,18 @@ static void text_head(struct buf *b, const struct stats *s, const char *trace_pa
 	buf_putc(b, '\n');
 }
 
+static void text_inferred(struct buf *b, const struct tree_count *n)
+{
+	if (!tree_count_all(n))
+		return;
+	text_label(b, "inferred tree");
+	buf_printf(b, "%llu files of at least ", (unsigned long long)n->nr_files);
+	strings_put_bytes(b, n->file_bytes);
+	buf_printf(b, ", %llu directories, %llu symlinks, %llu others\n",
+		   (unsigned long long)n->nr_dirs, (unsigned long long)n->nr_symlinks,
+		   (unsigned long long)n->nr_others);
+}
+
 static void text_completeness(struct buf *b, const struct stats_sections *sections)
 {
 	size_t i;
@@ -400,6 +420,7 @@ static void text_completeness(struct buf *b, const struct stats_sections *sectio
 	buf_printf(b, "%llu initial, %llu final, %llu of them inferred\n",
 		   (unsigned long long)sections->nr_initial, (unsigned long long)sections->nr_final,
 		   (unsigned long long)sections->nr_inferred);
+	text_inferred(b, &sections->inferred);
 	for (i = 0; i < sections->ledger.len; i++) {
 		const struct stats_loss *loss = &sections->ledger.items[i];
 		const char *kind = vocab_name(SET_loss_kinds, (uint64_t)loss->kind);

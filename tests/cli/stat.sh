@@ -42,6 +42,23 @@ ok $? 'a filter'
 run 0 stat --json --call=fsync a.trace && json 'd["events"] == 0 and d["first_ns"] == 0 and d["calls"] == {}'
 ok $? 'nothing'
 
+cat >tree.txt <<'END'
+1/1 #1 10+1 openat(dirfd=AT_FDCWD, path="/d/in", flags=O_RDONLY, mode=0) = 3
+1/1 #2 20+1 read(fd=3, count=5000) = 5000
+1/1 #3 30+1 readlink(path="/l", buf="d", bufsiz=10) = 1
+1/1 #4 40+1 openat(dirfd=AT_FDCWD, path="/d/out", flags=O_RDWR|O_CREAT|O_EXCL, mode=0644) = 4
+END
+make tree
+run 0 stat --json tree.trace && json 'd["trees"]["initial"] == 0 and
+	d["inferred_tree"] == {"files": 1, "directories": 1, "symlinks": 1, "others": 0, "file_bytes": 5000}'
+ok $? 'what of the tree a compilation will infer'
+run 0 stat tree.trace && grep -q '^inferred tree  *1 files of at least 4.88 KiB, 1 directories, 1 symlinks, 0 others$' out
+ok $? 'in text'
+run 0 compile --json -o tree.plan tree.trace && json 'd["inferred"] == 3'
+ok $? 'a compilation says the same'
+run 0 stat --json a.trace && json 'd["inferred_tree"]["files"] + d["inferred_tree"]["directories"] <= 1'
+ok $? 'of a tree that is there only what it says itself'
+
 cat >b.txt <<'END'
 loss(kind=EVENTS_LOST, pid=1, tid=2, count=7, note="ring full")
 loss(kind=EVENTS_LOST, count=3)
