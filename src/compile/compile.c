@@ -10,9 +10,6 @@
 #include "compile/emit.h"
 #include "compile/inside.h"
 
-/* How many overlapping calls are tried before one that does not fit is taken as it is. */
-#define SWAPS_MAX 64
-
 static void forget(void *arg, struct res *res, struct res *heir)
 {
 	struct compiler *c = arg;
@@ -59,6 +56,7 @@ static int see_tree(struct compiler *c, struct item *item, struct err *err)
 static int model_tree(struct compiler *c, struct item *item, struct err *err)
 {
 	(void)err;
+	texts_trim(&c->texts);
 	texts_load(&c->texts, c->trace, item->row, item->args);
 	fsmodel_add_tree(c->model, item);
 	return 0;
@@ -260,7 +258,7 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	return r;
 }
 
-/* An event of the stream is done: who waits or wakes next is known to the order from now on. */
+/* Who waits or wakes next in the stream is known to the order from now on. */
 static int show_ahead(struct compiler *c, uint32_t stream, struct err *err)
 {
 	struct event *next;
@@ -271,59 +269,36 @@ static int show_ahead(struct compiler *c, uint32_t stream, struct err *err)
 	return r;
 }
 
-/*
- * The present event does not fit. A call that overlapped it may have taken
- * effect first, though it returned later: then both are true in that order.
- */
-static const struct facts *swap_overlapping(struct compiler *c, struct err *err, int *ret)
+int compile_early(struct compiler *c, struct event *ev, const struct facts *facts, struct err *err)
 {
-	const struct facts *facts;
-	struct event *other;
-	uint32_t stream;
-	size_t n = 0;
+	uint32_t stream = ev->stream;
+	int r = finish_event(c, ev, facts, err);
 
-	*ret = 0;
-	for (unsigned int tries = 0; c->nr_streams > 1 && tries < SWAPS_MAX; tries++) {
-		*ret = window_peek(c->window, n, &other, err);
-		if (*ret <= 0)
-			return NULL;
-		facts = fsmodel_may_affect(c->model, other, window_present(c->window))
-				? fsmodel_try(c->model, other)
-				: NULL;
-		if (!facts) {
-			n++;
-			continue;
-		}
-		stream = other->stream;
-		*ret = finish_event(c, other, facts, err);
-		if (*ret < 0)
-			return NULL;
-		window_take(c->window, other);
-		*ret = show_ahead(c, stream, err);
-		if (*ret < 0)
-			return NULL;
-		c->totals->nr_swapped++;
-		facts = fsmodel_try(c->model, window_present(c->window));
-		if (facts)
-			return facts;
-	}
-	return NULL;
+	if (r >= 0)
+		r = window_take(c->window, ev, err);
+	if (r >= 0)
+		r = show_ahead(c, stream, err);
+	c->totals->nr_swapped++;
+	return r < 0 ? r : 0;
 }
 
 static int compile_present(struct compiler *c, struct err *err)
 {
-	const struct facts *facts = fsmodel_try(c->model, window_present(c->window));
-	uint32_t stream = window_present(c->window)->stream;
-	int r = 0;
+	struct event *ev = window_present(c->window);
+	const struct facts *facts;
+	int r = overlap_let_pass(c, err);
 
+	if (r < 0)
+		return r;
+	facts = fsmodel_try(c->model, ev);
 	if (!facts)
-		facts = swap_overlapping(c, err, &r);
+		r = overlap_swap(c, &facts, err);
 	if (r < 0)
 		return r;
 	if (!facts)
-		facts = fsmodel_step(c->model, window_present(c->window));
-	r = finish_event(c, window_present(c->window), facts, err);
-	return r < 0 ? r : show_ahead(c, stream, err);
+		facts = fsmodel_step(c->model, ev);
+	r = finish_event(c, ev, facts, err);
+	return r < 0 ? r : show_ahead(c, ev->stream, err);
 }
 
 static int compile_events(struct compiler *c, struct err *err)

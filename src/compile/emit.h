@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From an event and its facts to actions: what stands between compile.c and emit.c. */
+/* From an event and its facts to actions: what stands between compile.c, overlap.c and emit.c. */
 #ifndef COMPILE_EMIT_H
 #define COMPILE_EMIT_H
 
@@ -76,5 +76,16 @@ MUST_CHECK int steps_emit(struct compiler *c, const struct compiled *view, struc
 			  struct err *err);
 /* What the trace's metadata says of the first process goes into the model. */
 void state_at_start(struct compiler *c, const struct event *first);
+
+/* An event that is in the model is compiled before its turn. */
+MUST_CHECK int compile_early(struct compiler *c, struct event *ev, const struct facts *facts,
+			     struct err *err);
+/* Calls that overlapped the present one, and what they saw says that they took effect before it, go first. */
+MUST_CHECK int overlap_let_pass(struct compiler *c, struct err *err);
+/*
+ * The present event does not fit: those that overlapped it go first until it does. Then
+ * its facts; NULL when it never does.
+ */
+MUST_CHECK int overlap_swap(struct compiler *c, const struct facts **ret, struct err *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/banned.h"
 #include "base/mem.h"
 
-/* Longer ones are no names; and so much is remembered before all is forgotten. */
+/* Longer ones are no names; and so much is remembered before all may be forgotten. */
 #define TEXT_MAX_BYTES ((uint64_t)64 << 10)
 #define TEXTS_MAX_BYTES ((uint64_t)4 << 20)
 
@@ -86,10 +86,14 @@ static bool is_list_of_names(const struct row *row)
 	return row_class(row) == C_XATTR && row->result == RESULT_VALUE;
 }
 
-void texts_load(struct texts *t, struct trace *trace, const struct row *row, struct value *args)
+void texts_trim(struct texts *t)
 {
 	if (t->nr_bytes > TEXTS_MAX_BYTES)
 		forget_all(t);
+}
+
+void texts_load(struct texts *t, struct trace *trace, const struct row *row, struct value *args)
+{
 	for (unsigned int i = 0; i < row->nr_args; i++) {
 		if (args[i].type != VALUE_DATA && args[i].type != VALUE_STRUCT &&
 		    args[i].type != VALUE_LIST)

@@ -20,9 +20,11 @@ struct texts {
 void texts_release(struct texts *t);
 /*
  * Puts bytes where there were references, in values of the kinds PATH and STR
- * and in lists of names. They stay valid until the next call. What cannot be
+ * and in lists of names. They stay valid until texts_trim(). What cannot be
  * loaded stays as it is, and trace_tail() will say why.
  */
 void texts_load(struct texts *t, struct trace *trace, const struct row *row, struct value *args);
+/* Nobody uses what was loaded: it may be forgotten if it has become much. */
+void texts_trim(struct texts *t);
 
 #endif

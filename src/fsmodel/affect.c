@@ -122,18 +122,118 @@ static bool names_meet(const struct fsmodel *m, const struct event *first, const
 	return false;
 }
 
+static const struct call_row *calls_of(const struct fsmodel *m, const struct event *ev)
+{
+	return ev->row->id < ROW_ID_MAX ? m->tables->rows[ev->row->id].calls : NULL;
+}
+
+bool fsmodel_only_looks(const struct fsmodel *m, const struct event *ev)
+{
+	const struct call_row *calls = calls_of(m, ev);
+
+	/* What failed changed nothing; what has no apply() never does. */
+	return !calls || ev->outcome.err || !calls->apply || changes_nothing(ev->row);
+}
+
+static bool needs_fd(const struct fsmodel *m, const struct event *ev, int64_t fd)
+{
+	const struct row_info *info = &m->tables->rows[ev->row->id];
+
+	for (unsigned int n = 0; n < ev->row->nr_args; n++) {
+		if (info->fd_args & ~info->after & (1u << n) &&
+		    value_int_or(&ev->args[n], -1) == fd)
+			return true;
+	}
+	return false;
+}
+
+/* What an open gives: a number, perhaps a new file, perhaps an empty one. */
+static bool open_may_affect(const struct fsmodel *m, const struct event *first,
+			    const struct event *then)
+{
+	const struct row_info *info = &m->tables->rows[then->row->id];
+	uint64_t flags = open_flags(first);
+
+	return flags & O_TRUNC || info->makes_fd || info->nested ||
+	       needs_fd(m, then, first->outcome.ret) ||
+	       (flags & O_CREAT && names_meet(m, first, then));
+}
+
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then)
 {
-	const struct row_info *rows = m->tables->rows;
-
-	if (first->row->id >= ROW_ID_MAX || then->row->id >= ROW_ID_MAX ||
-	    !rows[first->row->id].calls || !rows[then->row->id].calls)
-		return false;
-	/* What failed changed nothing; what has no apply() never does. */
-	if (first->outcome.err || !rows[first->row->id].calls->apply ||
-	    changes_nothing(first->row) || first->tid == then->tid)
+	if (!calls_of(m, then) || fsmodel_only_looks(m, first) || first->tid == then->tid)
 		return false;
 	if (row_class(first->row) == C_NAME && first->row->id != SC_exchangedata)
 		return names_meet(m, first, then);
-	return true;
+	return !is_open_call(first) || open_may_affect(m, first, then);
+}
+
+/* Who removes what others may need. */
+
+bool fsmodel_changes_names(const struct fsmodel *m, const struct event *ev)
+{
+	if (fsmodel_only_looks(m, ev))
+		return false;
+	return row_class(ev->row) == C_NAME || fsmodel_takes_away(ev) || open_flags(ev) & O_CREAT;
+}
+
+bool fsmodel_takes_away(const struct event *ev)
+{
+	switch (ev->row->id) {
+	case SC_unlink:
+	case SC_unlinkat:
+	case SC_close:
+		return true;
+	}
+	return removes_dir(ev);
+}
+
+/* The path is one that the call may make: that nothing is there does not hinder it. */
+static bool may_make_path(const struct event *ev, unsigned int n)
+{
+	switch (ev->row->id) {
+	case SC_link:
+	case SC_rename:
+		return n == 1;
+	case SC_linkat:
+	case SC_renameat:
+	case SC_renameat2:
+		return n == 3;
+	}
+	return open_flags(ev) & O_CREAT ||
+	       (row_class(ev->row) == C_NAME && !fsmodel_takes_away(ev));
+}
+
+static bool needs_name(const struct event *ev, struct path_text name)
+{
+	for (unsigned int n = 0; n < ev->row->nr_args; n++) {
+		struct path_text path;
+
+		if (!is_path(ev->row, n) || !whole_text(&ev->args[n], &path))
+			continue;
+		if (may_make_path(ev, n))
+			path.len = (size_t)(last_of(path).s - path.s);
+		if (has_component(path, name))
+			return true;
+	}
+	return false;
+}
+
+bool fsmodel_takes_from(const struct fsmodel *m, const struct event *first,
+			const struct event *then)
+{
+	struct path_text name;
+
+	if (!calls_of(m, then) || !fsmodel_takes_away(first))
+		return false;
+	if (first->row->id == SC_close)
+		return first->pid == then->pid &&
+		       needs_fd(m, then, value_int_or(&first->args[0], -1));
+	for (unsigned int n = 0; n < first->row->nr_args; n++) {
+		/* The first path of each is what it removes. */
+		if (is_path(first->row, n))
+			return whole_text(&first->args[n], &name) &&
+			       needs_name(then, last_of(name));
+	}
+	return false;
 }

@@ -147,6 +147,13 @@ bool fsmodel_fits(struct fsmodel *m, struct event *ev);
 const struct facts *fsmodel_try(struct fsmodel *m, struct event *ev);
 /* Whether applying `first` could change what the model foretells for `then`: cheap, may say yes too often. */
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then);
+/* Whether the event leaves the state as it is, and whether it may change names or close a descriptor. */
+bool fsmodel_only_looks(const struct fsmodel *m, const struct event *ev);
+bool fsmodel_changes_names(const struct fsmodel *m, const struct event *ev);
+/* Whether it removes a name or a descriptor, and whether that is one without which `then` would fail. */
+bool fsmodel_takes_away(const struct event *ev);
+bool fsmodel_takes_from(const struct fsmodel *m, const struct event *first,
+			const struct event *then);
 
 /* What a descriptor is open on, for whoever decides whether calls on it can be made again. */
 enum fd_object {

@@ -177,6 +177,9 @@ void entry_unbind(struct call *c, struct entry *e);
 /* What O_CREAT, mkdir, mknod, symlink make: checks of the directory (ask), then the making (apply). */
 int may_make(struct call *c, const struct found *f); /* 0 or errno */
 struct inode *make_in(struct call *c, const struct found *f, uint32_t type, uint32_t mode);
+bool is_open_call(const struct event *ev);
+/* As the kernel reads them; 0 for other calls. */
+uint64_t open_flags(const struct event *ev);
 int may_access(const struct call *c, const struct inode *i,
 	       unsigned int wanted); /* R_OK|W_OK|X_OK; 0 or EACCES */
 

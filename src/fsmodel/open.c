@@ -109,6 +109,27 @@ static int read_wish(const struct call *c, struct wish *w)
 	return 0;
 }
 
+bool is_open_call(const struct event *ev)
+{
+	switch (ev->row->id) {
+	case SC_open:
+	case SC_openat:
+	case SC_openat2:
+	case SC_creat:
+	case SC_mac_open:
+		return true;
+	}
+	return false;
+}
+
+uint64_t open_flags(const struct event *ev)
+{
+	struct call c = { .ev = (struct event *)ev }; /* only looked at */
+	struct wish w = { 0 };
+
+	return is_open_call(ev) && !read_wish(&c, &w) ? w.flags : 0;
+}
+
 static unsigned int access_wanted(uint64_t flags)
 {
 	static const unsigned int wanted[] = { R_OK, W_OK, R_OK | W_OK, R_OK | W_OK };

@@ -17,6 +17,8 @@
 
 /* Our writer's files stay far below; a hostile file shall not take all memory. */
 #define LOADED_BYTES_MAX ((uint64_t)1 << 30)
+/* Streams are begun before their turn only while no more are open: who asks for it may have waited long. */
+#define EARLY_STREAMS_MAX 256
 
 struct source {
 	const struct trace_stream_info *info;
@@ -27,8 +29,9 @@ struct source {
 	uint32_t events_left;
 	struct event_state state;
 	uint64_t key;
-	struct event head; /* the next event, but for its arguments */
+	struct event head; /* the next event; its arguments only if it was loaded ahead */
 	struct cursor args;
+	uint64_t loaded_at; /* the turn at which it was; 0: it was not */
 };
 
 struct trace_iter {
@@ -40,9 +43,13 @@ struct trace_iter {
 	size_t nr_waiting;
 	struct source **heap;
 	size_t nr_heap;
-	struct source *current; /* whose event was given out last */
+	struct source *current; /* whose event was given out last, if it has not gone on since */
 	uint64_t loaded_bytes;
-	struct arena arena;
+	struct event given;
+	struct arena arena; /* of the arguments of `given` */
+	uint64_t turn; /* counts events given out */
+	VEC(struct event *) pending;
+	struct arena ahead; /* of the arguments of heads that were loaded before their turn */
 };
 
 static bool has_number(const uint32_t *list, size_t nr, uint32_t v)
@@ -171,6 +178,7 @@ static int advance(struct trace_iter *it, struct source *s, struct err *err)
 		if (in_range(&it->q, ev->enter_ns, ev->exit_ns))
 			break;
 	}
+	s->loaded_at = 0;
 	key = key_of(it, ev);
 	s->key = key > s->key ? key : s->key;
 	return 1;
@@ -199,10 +207,9 @@ static bool before(const struct source *a, const struct source *b)
 	return a->info->number < b->info->number;
 }
 
-static void sift_down(struct trace_iter *it)
+static void sift_down(struct trace_iter *it, size_t i)
 {
-	struct source *s = it->heap[0];
-	size_t i = 0;
+	struct source *s = it->heap[i];
 
 	for (;;) {
 		size_t child = 2 * i + 1;
@@ -219,9 +226,9 @@ static void sift_down(struct trace_iter *it)
 	it->heap[i] = s;
 }
 
-static void push(struct trace_iter *it, struct source *s)
+static void sift_up(struct trace_iter *it, size_t i)
 {
-	size_t i = it->nr_heap++;
+	struct source *s = it->heap[i];
 
 	while (i && before(s, it->heap[(i - 1) / 2])) {
 		it->heap[i] = it->heap[(i - 1) / 2];
@@ -230,22 +237,46 @@ static void push(struct trace_iter *it, struct source *s)
 	it->heap[i] = s;
 }
 
-static void pop(struct trace_iter *it)
+static void push(struct trace_iter *it, struct source *s)
 {
-	it->heap[0] = it->heap[--it->nr_heap];
-	if (it->nr_heap)
-		sift_down(it);
+	it->heap[it->nr_heap++] = s;
+	sift_up(it, it->nr_heap - 1);
 }
 
-/* Begins the streams whose first event may come before what the heap has. */
-static int wake_streams(struct trace_iter *it, struct err *err)
+static void remove_at(struct trace_iter *it, size_t i)
+{
+	it->heap[i] = it->heap[--it->nr_heap];
+	if (i == it->nr_heap)
+		return;
+	sift_up(it, i);
+	sift_down(it, i);
+}
+
+static size_t place_of(const struct trace_iter *it, const struct source *s)
+{
+	size_t i = 0;
+
+	while (it->heap[i] != s) /* mostly it is the first */
+		i++;
+	return i;
+}
+
+/* Whether the stream's first event may come before what the heap has, or is wanted early. */
+static bool is_due(const struct trace_iter *it, const struct trace_stream_info *info,
+		   uint64_t until_ns)
+{
+	return !it->nr_heap || info->first_ns <= it->heap[0]->key ||
+	       (info->first_ns <= until_ns && it->nr_heap < EARLY_STREAMS_MAX);
+}
+
+static int wake_streams(struct trace_iter *it, uint64_t until_ns, struct err *err)
 {
 	while (it->nr_waiting) {
 		const struct trace_stream_info *info = it->waiting[it->nr_waiting - 1];
 		struct source *s;
 		int r;
 
-		if (it->nr_heap && info->first_ns > it->heap[0]->key)
+		if (!is_due(it, info, until_ns))
 			break;
 		it->nr_waiting--;
 		s = new_source(it->t, info);
@@ -260,88 +291,132 @@ static int wake_streams(struct trace_iter *it, struct err *err)
 	return 0;
 }
 
-/* Moves the stream whose event was given out on to its next: 1; 0 when there is none. */
+/* Moves a stream on to its next event. */
+static int step(struct trace_iter *it, struct source *s, struct err *err)
+{
+	int r = advance(it, s, err);
+
+	if (r > 0) {
+		sift_down(it, place_of(it, s));
+		return 0;
+	}
+	remove_at(it, place_of(it, s));
+	free_source(it, s);
+	return r;
+}
+
 static int step_current(struct trace_iter *it, struct err *err)
 {
 	struct source *s = it->current;
-	int r;
 
-	if (!s)
-		return 0;
 	it->current = NULL;
-	r = advance(it, s, err);
-	if (r > 0) {
-		if (it->nr_heap > 1)
-			sift_down(it);
-		return 1;
-	}
-	pop(it);
-	free_source(it, s);
-	return r;
+	return s ? step(it, s, err) : 0;
+}
+
+static void no_args(struct event *ev)
+{
+	for (unsigned int i = 0; i < ev->row->nr_args; i++)
+		ev->args[i].type = VALUE_NONE;
 }
 
 int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err)
 {
 	struct source *s;
-	unsigned int i;
 	int r;
 
+	arena_reset(&it->arena);
+	arena_reset(&it->ahead);
+	it->turn++;
 	for (;;) {
 		r = step_current(it, err);
 		if (r >= 0)
-			r = wake_streams(it, err);
+			r = wake_streams(it, 0, err);
 		if (r < 0)
 			return r;
 		if (!it->nr_heap)
 			return 0;
 		s = it->current = it->heap[0];
+		memcpy(&it->given, &s->head, offsetof(struct event, args));
 		if (it->q.no_args) {
-			for (i = 0; i < s->head.row->nr_args; i++)
-				s->head.args[i].type = VALUE_NONE;
+			no_args(&it->given);
 			break;
 		}
-		arena_reset(&it->arena);
-		if (event_get_args(it->t->schema, &s->args, &it->arena, &s->head))
+		if (event_get_args(it->t->schema, &s->args, &it->arena, &it->given))
 			break;
 		r = give_up_block(it, s, "malformed arguments", err);
 		if (r < 0)
 			return r;
 	}
-	*ret = &s->head;
+	*ret = &it->given;
 	return 1;
 }
 
-static struct source *find_source(const struct trace_iter *it, uint32_t stream)
+static struct source *source_of(struct event *head)
 {
-	for (size_t i = 0; i < it->nr_heap; i++) {
-		if (it->heap[i]->head.stream == stream)
-			return it->heap[i];
-	}
-	return NULL;
+	return (struct source *)(void *)((char *)head - offsetof(struct source, head));
+}
+
+bool trace_iter_load(struct trace_iter *it, struct event *ev)
+{
+	struct source *s = source_of(ev);
+	struct cursor args = s->args; /* they are read again when it is their turn */
+
+	if (s->loaded_at == it->turn)
+		return true;
+	if (!event_get_args(it->t->schema, &args, &it->ahead, ev))
+		return false;
+	s->loaded_at = it->turn;
+	return true;
 }
 
 int trace_iter_ahead(struct trace_iter *it, uint32_t stream, unsigned int class, struct event **ret,
 		     struct err *err)
 {
-	struct source *s = it->current;
-	struct cursor args;
-	int r;
+	int r = step_current(it, err);
 
-	if (s && s->head.stream == stream) {
-		r = step_current(it, err);
-		if (r <= 0)
-			return r;
-	} else {
-		s = find_source(it, stream);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < it->nr_heap; i++) {
+		struct event *head = &it->heap[i]->head;
+
+		if (head->stream != stream)
+			continue;
+		*ret = head;
+		return row_class(head->row) == class && trace_iter_load(it, head);
 	}
-	if (!s || row_class(s->head.row) != class)
-		return 0;
-	args = s->args; /* they are read again when it is their turn, and errors are found then */
-	arena_reset(&it->arena);
-	if (!event_get_args(it->t->schema, &args, &it->arena, &s->head))
-		return 0;
-	*ret = &s->head;
-	return 1;
+	return 0;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+	const struct source *x = source_of(*(struct event *const *)a);
+	const struct source *y = source_of(*(struct event *const *)b);
+
+	return before(x, y) ? -1 : before(y, x);
+}
+
+int trace_iter_pending(struct trace_iter *it, uint64_t until_ns, struct event *const **ret,
+		       size_t *ret_nr, struct err *err)
+{
+	int r = step_current(it, err);
+
+	if (r >= 0)
+		r = wake_streams(it, until_ns, err);
+	if (r < 0)
+		return r;
+	it->pending.len = 0;
+	for (size_t i = 0; i < it->nr_heap; i++)
+		VEC_PUSH(&it->pending, &it->heap[i]->head);
+	if (it->pending.len > 1)
+		qsort(it->pending.items, it->pending.len, sizeof(*it->pending.items), by_turn);
+	*ret = it->pending.items;
+	*ret_nr = it->pending.len;
+	return 0;
+}
+
+int trace_iter_take(struct trace_iter *it, struct event *ev, struct err *err)
+{
+	return step(it, source_of(ev), err);
 }
 
 static int by_first_descending(const void *a, const void *b)
@@ -378,6 +453,7 @@ int trace_iter_open(struct trace *t, const struct trace_query *q, struct trace_i
 	it->q.tids = it->tids = copy_numbers(q->tids, q->nr_tids);
 	it->waiting = xmalloc(nr * sizeof(*it->waiting));
 	arena_init(&it->arena);
+	arena_init(&it->ahead);
 	for (i = 0; i < nr; i++) {
 		uint32_t position = q->nr_streams ? q->streams[i] : (uint32_t)i;
 		const struct trace_stream_info *s;
@@ -405,6 +481,8 @@ void trace_iter_close(struct trace_iter *it)
 	for (i = 0; i < it->nr_heap; i++)
 		free_source(it, it->heap[i]);
 	arena_release(&it->arena);
+	arena_release(&it->ahead);
+	VEC_RELEASE(&it->pending);
 	free(it->waiting);
 	free(it->heap);
 	free(it->pids);

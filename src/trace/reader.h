@@ -96,13 +96,21 @@ void trace_iter_close(struct trace_iter *it);
 /* 1 and an event, valid until the next call; 0 at the end; -errno. */
 MUST_CHECK int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err);
 /*
- * The next event of a stream from which events were given out, before its turn,
- * if it is of this class (C_x): 1 and the event, valid until the next call; 0: it
- * is not, or there is none. It comes again when it has its turn. What was given
- * out before is not valid any more.
+ * Events before their turn. The next of a stream, if it is of this class (C_x): 1 and
+ * the event; 0: it is not, or there is none.
  */
 MUST_CHECK int trace_iter_ahead(struct trace_iter *it, uint32_t stream, unsigned int class,
 				struct event **ret, struct err *err);
+/*
+ * The next event of each stream that has begun by then, in the order of their turns. All
+ * are valid until the next trace_iter_next(), or until they are taken; their arguments are
+ * there once they are loaded: false when they are malformed, which their turn will tell.
+ */
+MUST_CHECK int trace_iter_pending(struct trace_iter *it, uint64_t until_ns,
+				  struct event *const **ret, size_t *ret_nr, struct err *err);
+MUST_CHECK bool trace_iter_load(struct trace_iter *it, struct event *ev);
+/* A pending event shall not come again. The list of pending ones is not valid any more. */
+MUST_CHECK int trace_iter_take(struct trace_iter *it, struct event *ev, struct err *err);
 
 /* Records of one section: BLOCK_META, BLOCK_TREE or BLOCK_LEDGER, in the order of writing. */
 MUST_CHECK int trace_items_open(struct trace *t, enum block_type section, struct trace_items **ret,

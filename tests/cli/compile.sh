@@ -142,6 +142,44 @@ END
 run 0 compile -fv --json overlap.trace && json 'd["swapped"] == 1 and d["contradictions"] == {} and d["edges"] == 1'
 ok $? 'overlapping calls are swapped when that makes both true'
 
+# The other way round: what returned later saw what was before.
+make before <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+7/1 #1 1000+5000 mkdir(path="/d", mode=0755) = 0
+7/2 #2 2000+5000 mkdir(path="/d/e", mode=0755) = -1 ENOENT
+END
+run 0 compile -fv --json before.trace && json 'd["swapped"] == 1 and d["contradictions"] == {} and d["edges"] == 1'
+ok $? 'a call that failed for want of what an overlapping one made goes first'
+make innocent <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/d", stat={type=dir, mode=S_IFDIR|0755})
+7/1 #1 1000+1000 chmod(path="/d", mode=0700) = -1 ENOENT
+7/2 #2 1000+5000 openat(dirfd=AT_FDCWD, path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 3
+7/3 #3 1000+6000 rmdir(path="/d") = 0
+7/1 #4 2500+1000 chmod(path="/f", mode=0700) = -1 ENOENT
+END
+run 0 compile -fv --json innocent.trace && json 'd["swapped"] == 1 and d["contradictions"] == {}'
+ok $? 'only what can explain an outcome goes first for it'
+make removed <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/f", stat={type=file, mode=S_IFREG|0644, size=4})
+7/1 #1 1000+5000 unlink(path="/f") = 0
+7/2 #2 2000+5000 openat(dirfd=AT_FDCWD, path="/f", flags=O_RDONLY, mode=0) = 3
+7/1 #3 10000+5000 close(fd=3) = 0
+7/2 #4 9500+9000 fstat(fd=3) = 0
+END
+run 0 compile -fv --json removed.trace && json 'd["swapped"] == 2 and d["contradictions"] == {}'
+ok $? 'a call that used what an overlapping one removed goes first'
+make again <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/f", stat={type=file, mode=S_IFREG|0644, size=4})
+7/1 #1 1000+1000 unlink(path="/f") = 0
+7/1 #2 2100+1000 openat(dirfd=AT_FDCWD, path="/f", flags=O_RDWR|O_CREAT, mode=0600) = 3
+7/2 #3 1500+5000 openat(dirfd=AT_FDCWD, path="/f", flags=O_RDONLY, mode=0) = 4
+END
+run 0 compile -fv --json again.trace && json 'd["swapped"] == 0 and d["contradictions"] == {}'
+ok $? 'one that what came between explains stays where it is'
+
 # hostile NAME: what NAME makes, compiled in little time and memory; its contradictions are in out.
 hostile() {
 	python3 "$TOP/tests/cli/hostile.py" "$1" >"$1.txt" && "$REPRISE" import -q --format=exact -f -o "$1.trace" "$1.txt" >/dev/null 2>err &&

@@ -436,6 +436,54 @@ static void test_ahead(void **state)
 	trace_iter_close(it);
 }
 
+/* Those whose turn has not come: looked at while the present event stays, and taken out of turn. */
+static void test_pending(void **state)
+{
+	struct trace_query q = { .order = TRACE_BY_EXIT };
+	struct trace_stream *a, *b, *c;
+	struct event *const *pending;
+	struct trace_iter *it;
+	struct event *ev;
+	size_t nr;
+
+	(void)state;
+	begin();
+	a = trace_feed_open_stream(feed, 1, 1);
+	b = trace_feed_open_stream(feed, 1, 2);
+	c = trace_feed_open_stream(feed, 1, 3);
+	append_row(a, SC_read, 100, 1);
+	append_row(a, SC_read, 150, 4);
+	append_row(b, SC_read, 102, 2);
+	append_row(b, SC_read, 104, 3);
+	append_row(c, SC_read, 900, 5);
+	end();
+	reopen();
+	it = iterate(&q);
+	ev = next(it);
+	OK(trace_iter_pending(it, 120, &pending, &nr, &err));
+	assert_int_equal(nr, 2);
+	assert_int_equal(pending[1]->tid, 1);
+	assert_true(trace_iter_load(it, pending[0]));
+	assert_int_equal(pending[0]->args[0].u, 2);
+	OK(trace_iter_take(it, pending[0], &err));
+	OK(trace_iter_pending(it, 900, &pending, &nr, &err));
+	assert_int_equal(nr, 3);
+	assert_true(trace_iter_load(it, pending[0]));
+	assert_true(trace_iter_load(it, pending[1]));
+	assert_int_equal(pending[0]->args[0].u, 3);
+	assert_int_equal(pending[1]->args[0].u, 4);
+	assert_int_equal(pending[2]->tid, 3);
+	/* The last of its stream. */
+	OK(trace_iter_take(it, pending[0], &err));
+	OK(trace_iter_pending(it, 900, &pending, &nr, &err));
+	assert_int_equal(nr, 2);
+	assert_int_equal(ev->args[0].u, 1);
+	assert_int_equal(next(it)->args[0].u, 4);
+	assert_int_equal(next(it)->args[0].u, 5);
+	assert_int_equal(trace_iter_next(it, &ev, &err), 0);
+	trace_iter_close(it);
+}
+
 /* Through many blocks of many streams: looking ahead changes nothing of what comes. */
 static void test_ahead_changes_nothing(void **state)
 {
@@ -580,6 +628,7 @@ int main(void)
 		TEST(test_filter_times),
 		TEST(test_without_arguments),
 		TEST(test_ahead),
+		TEST(test_pending),
 		TEST(test_ahead_changes_nothing),
 		TEST(test_iterators_side_by_side),
 		TEST(test_tid_used_again),
