@@ -313,6 +313,15 @@ static struct outcome ask_mmap(struct call *c)
 	return succeeds(0);
 }
 
+static bool has_room(struct call *c, const struct regions *r)
+{
+	if (r->nr < REGIONS_MAX)
+		return true;
+	contradict(c, CONTRADICTION_ARGUMENT, false, "no process can map more than %u times",
+		   REGIONS_MAX);
+	return false;
+}
+
 static void add_map(struct call *c, uint64_t start, uint64_t end)
 {
 	uint64_t flags = (uint64_t)value_int_or(arg_at(c, 3), 0);
@@ -324,7 +333,7 @@ static void add_map(struct call *c, uint64_t start, uint64_t end)
 	uint64_t to =
 		g.offset > UINT64_MAX - (end - start) ? TOUCH_TO_END : g.offset + (end - start);
 
-	if (r->nr >= REGIONS_MAX)
+	if (!has_room(c, r))
 		return;
 	map = xcalloc(1, sizeof(*map));
 	res_init(c->m, &map->res, RES_MAP);
@@ -476,7 +485,7 @@ static void apply_mremap(struct call *c)
 	g.start = to;
 	g.end = end;
 	r = regions_own(s);
-	if (r->nr < REGIONS_MAX)
+	if (has_room(c, r))
 		insert_region(r, find_region(r, to), &g);
 	else
 		map_unref(c, c->m, g.map);

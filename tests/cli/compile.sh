@@ -195,5 +195,7 @@ hostile names && json 'd["contradictions"] == {"error": 300}'
 ok $? 'names of 64 KiB'
 hostile impossible && json 'd["contradictions"]["error"] > 1000'
 ok $? 'impossible arguments'
+hostile maps && json 'd["contradictions"] == {"argument": 10}'
+ok $? 'more maps than a process can have are counted'
 
 echo "1..$nr"

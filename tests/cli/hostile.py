@@ -73,6 +73,12 @@ def impossible():
         event('mmap(addr=NULL, length=%d, prot=PROT_READ, flags=MAP_SHARED, fd=3, offset=-4096) = 9223372036854771712' % (2 * most + 1))
 
 
+def maps():
+    event('open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 3')
+    for i in range(65536 + 10):
+        event('mmap(addr=NULL, length=4096, prot=PROT_READ, flags=MAP_SHARED, fd=3, offset=0) = %d' % (0x10000 + 8192 * i))
+
+
 print("# reprise exact 1")
 print('tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})')
-{"deep": deep, "loops": loops, "numbers": numbers, "names": names, "impossible": impossible}[sys.argv[1]]()
+{"deep": deep, "loops": loops, "numbers": numbers, "names": names, "impossible": impossible, "maps": maps}[sys.argv[1]]()
