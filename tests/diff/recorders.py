@@ -74,12 +74,24 @@ def record(recorder, script, scratch):
     return (p.returncode, p.stdout, check.returncode), lines_of(trace)
 
 
+def share_of_agent(trace):
+    """Of how many events in a hundred the agent made the record."""
+    text = subprocess.run([REPRISE, "show", "--exact", trace], check=True, timeout=TIMEOUT_S,
+                          stdout=subprocess.PIPE).stdout.decode("latin-1")
+    by_agent = int(re.search(r'^meta\(key="agent_events", value="(\d+)"\)', text, re.M).group(1))
+    return 100 * by_agent // len(re.findall(r"^\d+/\d+ #", text, re.M))
+
+
 def compare(script, scratch):
     """What differs, as lines."""
     (by_ptrace, wanted), (by_agent, got) = (record(r, script, scratch) for r in ("ptrace", "inproc"))
     problems = []
     if by_ptrace != by_agent:
         problems.append(f"status, output and check: {by_agent}, by ptrace {by_ptrace}")
+    share = share_of_agent(os.path.join(scratch, "inproc.trace"))
+    # Short programs mostly begin and end; what does not stop at all is what the agent is for.
+    if share < 40:
+        problems.append(f"of all events the agent recorded {share} %")
     problems += ["missing: " + line[:300] for line in (wanted - got).elements()]
     problems += ["only so: " + line[:300] for line in (got - wanted).elements()]
     return problems

@@ -66,6 +66,25 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	(void)ip;
 }
 
+void agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip)
+{
+	(void)tr;
+	(void)t;
+	(void)ip;
+}
+
+void agent_before_thread(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
+void agent_before_signal(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
 void agent_lose_gs(struct tracee *t)
 {
 	(void)t;
@@ -97,6 +116,12 @@ bool agent_is_at_work(const struct tracer *tr)
 {
 	(void)tr;
 	return false;
+}
+
+uint64_t agent_nr_events(const struct agent *a)
+{
+	(void)a;
+	return 0;
 }
 
 uint64_t agent_nr_missed(const struct agent *a)

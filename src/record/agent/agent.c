@@ -19,6 +19,7 @@
 #include "record/inproc/agent.h"
 
 #define CODE_SELECTOR_64 0x33
+#define SYSCALL_BYTES 2u
 
 /* The time of the agent's records is the processor's counter. */
 static bool has_steady_counter(void)
@@ -132,6 +133,7 @@ static void release_thread(struct tracer *tr, struct tracee *t)
 		return;
 	if (!--space->image->nr_spaces)
 		free_image(tr->agent, space->image);
+	agent_texts_forget(space);
 	free(space);
 }
 
@@ -164,6 +166,7 @@ void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tra
 		struct agent_space *copy = xmalloc(sizeof(*copy));
 
 		*copy = *space;
+		agent_texts_copy(space, copy);
 		copy->nr_threads = 0;
 		copy->image->nr_spaces++;
 		space = copy;
@@ -303,6 +306,31 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	(void)close(fd);
 }
 
+void agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip)
+{
+	if (t->agent && !t->agent->space->image->off && !t->own_filter)
+		agent_texts_patch_at(tr, t, ip - SYSCALL_BYTES);
+}
+
+void agent_before_thread(struct tracer *tr, struct tracee *t)
+{
+	if (t->agent && !t->agent->space->image->off && !t->own_filter)
+		agent_texts_patch_all(tr, t, 0);
+}
+
+void agent_before_signal(struct tracer *tr, struct tracee *t)
+{
+	struct agent_space *space = t->agent ? t->agent->space : NULL;
+	struct user_regs_struct regs;
+
+	if (!space || space->signalled || !interrupts_catches(t, t->delivered))
+		return;
+	if (!space->image->off && !t->own_filter &&
+	    ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) == 0)
+		agent_texts_patch_all(tr, t, regs.rip);
+	space->signalled = true;
+}
+
 /* Leaving. */
 
 void agent_leave_image(struct tracer *tr, struct tracee *t)
@@ -343,6 +371,11 @@ void agent_turn_all_off(struct tracer *tr)
 
 	for (im = tr->agent ? tr->agent->images : NULL; im; im = im->next)
 		turn_image_off(im);
+}
+
+uint64_t agent_nr_events(const struct agent *a)
+{
+	return a ? a->nr_events : 0;
 }
 
 uint64_t agent_nr_missed(const struct agent *a)

@@ -50,11 +50,19 @@ void agent_leave_image(struct tracer *tr, struct tracee *t);
 void agent_enter_image(struct tracer *tr, struct tracee *t);
 /* The thread is stopped at the end of an mmap, made by the instruction before ip. */
 void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip);
+/* The thread is stopped at the entry of a call, made by the instruction before ip. */
+void agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip);
+/* The thread is stopped at the entry of a call that makes another one in its memory. */
+void agent_before_thread(struct tracer *tr, struct tracee *t);
+/* The thread is stopped to get a signal, for which there may be a handler. */
+void agent_before_signal(struct tracer *tr, struct tracee *t);
 /* The program uses gs itself: the agent cannot find its state, so nobody may come to it. */
 void agent_lose_gs(struct tracee *t);
 /* From now on the tracer sees all calls of this thread's image. */
 void agent_turn_off(struct tracer *tr, struct tracee *t);
 void agent_turn_all_off(struct tracer *tr);
+/* How many calls it has recorded itself. */
+uint64_t agent_nr_events(const struct agent *a);
 /* Reads of memory that the agent should have copied, and has not: what is missing for that. */
 uint64_t agent_nr_missed(const struct agent *a);
 /*

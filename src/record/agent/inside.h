@@ -17,6 +17,7 @@ struct agent {
 	struct ticks ticks;
 	struct map files; /* struct file_key -> struct sites */
 	struct agent_image *images; /* all of them */
+	uint64_t nr_events; /* that the agent recorded */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
 };
 
@@ -30,7 +31,7 @@ struct agent_image {
 	bool slots[WIRE_NR_SLOTS]; /* taken; the first is for threads that find none free */
 };
 
-#define AREA_BYTES_OF_STUBS 0x10000
+#define AREA_BYTES_OF_STUBS 0x40000
 #define AREAS_MAX_OF_STUBS 16
 
 struct stub_area {
@@ -38,9 +39,20 @@ struct stub_area {
 	uint32_t used_bytes;
 };
 
+/* A text that is mapped: sites [first, first + nr) of its file are in it. */
+struct agent_text {
+	struct sites *sites; /* the agent's */
+	uint64_t start, end; /* there */
+	uint64_t offset; /* of start, in the file */
+	size_t first, nr;
+	bool *patched; /* of each of these; ours */
+};
+
 struct agent_space {
 	unsigned int nr_threads;
+	bool signalled; /* a handler may run, above a thread that was anywhere */
 	struct agent_image *image;
+	VEC(struct agent_text) texts;
 	uint64_t loader_start, loader_end; /* text of the dynamic loader; 0: none */
 	struct stub_area areas[AREAS_MAX_OF_STUBS];
 	unsigned int nr_areas;
@@ -75,6 +87,13 @@ bool remote_read(const struct tracee *t, uint64_t addr, void *p, size_t len);
 /* A text of the file that the descriptor is of, which stands there from an offset on. */
 void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t start, uint64_t len,
 		       uint64_t offset);
+/* The site of a call that the thread is stopped in, if it can be. */
+void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall);
+/* All sites, while it can be done. ip: where the thread is; 0: in a call. */
+void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip);
+/* For a space that was forked. */
+void agent_texts_copy(const struct agent_space *from, struct agent_space *to);
+void agent_texts_forget(struct agent_space *space);
 /* All that the kernel has mapped at the execve. */
 void agent_texts_patch_image(struct tracer *tr, struct tracee *t);
 void agent_texts_release(struct agent *a);

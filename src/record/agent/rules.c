@@ -8,6 +8,8 @@
 
 #include "record/capture_inside.h"
 
+/* asm/prctl.h */
+#define ARCH_SET_FS 0x1002
 /* FUTEX_PRIVATE_FLAG and FUTEX2_PRIVATE. */
 #define FUTEX_PRIVATE_BIT 0x80u
 
@@ -63,9 +65,54 @@ static bool only_looks(const struct row *row)
 	return false;
 }
 
+/* Calls that concern the process alone, and nothing that the tracer keeps of it. */
+static bool is_its_own_affair(const struct row *row)
+{
+	switch ((int)row->id) {
+	case SC_set_tid_address:
+	case SC_set_robust_list:
+	case SC_get_robust_list:
+	case SC_rseq:
+	case SC_arch_prctl:
+	case SC_getrlimit:
+	case SC_setrlimit:
+	case SC_prlimit64:
+	case SC_getrusage:
+	case SC_times:
+	case SC_getpriority:
+	case SC_setpriority:
+	case SC_sched_setaffinity:
+	case SC_sched_getaffinity:
+	case SC_sched_setscheduler:
+	case SC_sched_getscheduler:
+	case SC_sched_setparam:
+	case SC_sched_getparam:
+	case SC_sched_get_priority_max:
+	case SC_sched_get_priority_min:
+	case SC_getcpu:
+	case SC_prctl_set_name:
+	case SC_prctl_get_name:
+	case SC_prctl_set_vma:
+	case SC_getpgid:
+	case SC_getsid:
+	case SC_getresuid:
+	case SC_getresgid:
+	case SC_getgroups:
+	case SC_time:
+	case SC_gettimeofday:
+	case SC_clock_gettime:
+	case SC_clock_getres:
+	case SC_uname:
+	case SC_sysinfo:
+	case SC_getrandom:
+		return true;
+	}
+	return row_class(row) == C_PROC && !row->nr_args;
+}
+
 static bool fits_class(const struct row *row)
 {
-	if (only_looks(row))
+	if (only_looks(row) || is_its_own_affair(row))
 		return true;
 	switch (row_class(row)) {
 	case C_MAP:
@@ -80,8 +127,6 @@ static bool fits_class(const struct row *row)
 	case C_LOCK:
 	case C_SIGNAL:
 		return true;
-	case C_PROC:
-		return !row->nr_args; /* who am I: nothing that changes a process */
 	default:
 		return false; /* names, listings, rings: the tracer follows them */
 	}
@@ -270,6 +315,10 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 		} else if (row->id == SC_mmap && a->set == SET_mmap_prot) {
 			r->also_reg = (uint8_t)reg; /* a text may be patched */
 			r->also_mask = PROT_EXEC;
+		} else if (row->id == SC_arch_prctl && a->set == SET_arch_prctl_ops) {
+			r->also_reg = (uint8_t)reg; /* whoever sets gs takes it from the agent */
+			r->also_mask = UINT32_MAX;
+			r->also_value = ARCH_SET_FS;
 		} else if (a->set == SET_futex_ops || a->set == SET_futex2_flags) {
 			r->also_reg = (uint8_t)reg;
 			r->also_mask = r->also_value = FUTEX_PRIVATE_BIT;

@@ -33,6 +33,7 @@ struct site {
 	uint64_t syscall;
 	uint32_t nr; /* of the call, when it is a constant */
 	uint8_t nr_insns, window_bytes;
+	bool used; /* a process was seen to make a call there; not set here */
 	uint8_t bytes[SITE_WINDOW_MAX_BYTES]; /* of the window */
 	struct insn insns[SITE_INSNS_MAX];
 };

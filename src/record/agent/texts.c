@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Texts: the sites of their files are looked for once, and those whose calls
- * the agent may record are patched in each process. A text is patched when the
- * kernel has mapped it at an execve, or when the process's own loader maps
- * it: in both cases nobody runs in it yet. What others map (an emulator, or a
- * tool that translates code) is not: they may read their texts as data.
+ * the agent may record are patched in each process.
+ *
+ * When the kernel has mapped a text at an execve, or the process's own loader maps
+ * it, nobody runs in it yet: those sites are patched that any process of the
+ * recording has used. A call from another one stops, once, and then its site is
+ * patched too: most processes use few, and live shortly. That is possible while
+ * the process has one thread, which is behind the window of its own call; before
+ * it makes a second one, and before its first signal handler runs, all the others are
+ * patched. What others than the loader map (an emulator, or a tool that translates
+ * code) is not: they may read their texts as data.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,7 +160,8 @@ static struct stub_area *new_area(struct tracee *t, uint64_t near)
 	return area;
 }
 
-static struct stub_area *area_near(struct tracee *t, uint64_t near)
+/* may_map: the thread is where it can make a call for us, which is not within one. */
+static struct stub_area *area_near(struct tracee *t, uint64_t near, bool may_map)
 {
 	struct agent_space *space = t->agent->space;
 	unsigned int i;
@@ -165,7 +173,7 @@ static struct stub_area *area_near(struct tracee *t, uint64_t near)
 		    a->used_bytes + SITE_STUB_MAX_BYTES <= AREA_BYTES_OF_STUBS)
 			return a;
 	}
-	return new_area(t, near);
+	return may_map ? new_area(t, near) : NULL;
 }
 
 /* Patching. */
@@ -185,42 +193,235 @@ static bool is_for_agent(const struct agent *a, const struct site *s)
 	return true;
 }
 
-static bool patch_site(struct tracee *t, const struct site *s, uint64_t syscall)
-{
-	uint8_t stub[SITE_STUB_MAX_BYTES], jump[SITE_JUMP_BYTES], now[SITE_WINDOW_MAX_BYTES + 2];
-	uint64_t window = syscall - s->window_bytes, at;
+/* What is being written into a stopped process: stubs are gathered, since they stand side by side. */
+struct patcher {
+	struct tracer *tr;
+	struct tracee *t;
+	int mem; /* of the process */
+	uint64_t ip; /* where its thread is, if that is not in a call */
 	struct stub_area *area;
-	size_t len;
+	uint64_t stubs_at; /* where those that are gathered begin */
+	uint32_t stubs_len;
+	uint8_t stubs[8192];
+};
 
-	if (!remote_read(t, window, now, s->window_bytes + 2u) ||
-	    memcmp(now, s->bytes, s->window_bytes) || memcmp(now + s->window_bytes, "\x0f\x05", 2))
-		return true; /* another file, or changed already */
-	area = area_near(t, window);
+static bool open_patcher(struct patcher *p, struct tracer *tr, struct tracee *t, uint64_t ip)
+{
+	char name[64];
+
+	p->tr = tr;
+	p->t = t;
+	p->ip = ip;
+	p->area = NULL;
+	p->stubs_len = 0;
+	(void)snprintf(name, sizeof(name), "/proc/%d/mem", (int)t->tid);
+	p->mem = open(name, O_RDWR | O_CLOEXEC);
+	return p->mem >= 0;
+}
+
+static bool write_at(const struct patcher *p, uint64_t addr, const void *bytes, size_t len)
+{
+	return pwrite(p->mem, bytes, len, (off_t)addr) == (ssize_t)len;
+}
+
+static bool flush_stubs(struct patcher *p)
+{
+	bool done = !p->stubs_len || write_at(p, p->stubs_at, p->stubs, p->stubs_len);
+
+	p->stubs_len = 0;
+	return done;
+}
+
+static void close_patcher(struct patcher *p)
+{
+	/* With jumps to stubs that are not there it cannot go on; it is as good as gone then anyway. */
+	if (!flush_stubs(p))
+		(void)kill(p->t->pid, SIGKILL);
+	(void)close(p->mem); /* what was written is written */
+}
+
+/* Room for a stub near the address; gathered ones of another area are written. */
+static bool find_room(struct patcher *p, uint64_t near)
+{
+	struct stub_area *area = area_near(p->t, near, false);
+
 	if (!area)
 		return false;
-	at = area->start + area->used_bytes;
-	len = site_put_stub(s, syscall, at, (uint32_t)AGENT_ADDRESS(agent_entry), stub);
-	if (!len || !site_put_jump(window, at, jump) || !remote_write(t, at, stub, len))
+	if ((area != p->area || p->stubs_len + SITE_STUB_MAX_BYTES > sizeof(p->stubs)) &&
+	    !flush_stubs(p))
 		return false;
-	area->used_bytes += (uint32_t)(len + 15) / 16 * 16;
-	return remote_write(t, window, jump, sizeof(jump));
+	p->area = area;
+	if (!p->stubs_len)
+		p->stubs_at = area->start + area->used_bytes;
+	return true;
+}
+
+/* The jump goes in only when its stub is there: false, and this process gets no more of them. */
+static bool patch_site(struct patcher *p, const struct site *s, uint64_t syscall)
+{
+	uint8_t jump[SITE_JUMP_BYTES], now[SITE_WINDOW_MAX_BYTES + 2];
+	uint64_t window = syscall - s->window_bytes, at;
+	size_t len = s->window_bytes + 2u;
+
+	if (pread(p->mem, now, len, (off_t)window) != (ssize_t)len ||
+	    memcmp(now, s->bytes, s->window_bytes) || memcmp(now + s->window_bytes, "\x0f\x05", 2))
+		return true; /* another file, or changed already */
+	if (!find_room(p, window))
+		return false;
+	at = p->stubs_at + p->stubs_len;
+	memset(p->stubs + p->stubs_len, 0, SITE_STUB_MAX_BYTES);
+	len = site_put_stub(s, syscall, at, (uint32_t)AGENT_ADDRESS(agent_entry),
+			    p->stubs + p->stubs_len);
+	if (!len || !site_put_jump(window, at, jump))
+		return false;
+	len = (len + 15) / 16 * 16;
+	p->stubs_len += (uint32_t)len;
+	p->area->used_bytes += (uint32_t)len;
+	return write_at(p, window, jump, sizeof(jump));
+}
+
+/*
+ * Whether the window can be replaced although the program may have run in it:
+ * of one instruction always, for it has been executed or not. In a longer one a
+ * signal may have stopped the thread, whose handler makes calls now.
+ */
+static bool may_patch(const struct patcher *p, const struct site *s, uint64_t syscall)
+{
+	if (p->ip > syscall - s->window_bytes && p->ip < syscall)
+		return false;
+	return s->nr_insns == 1 || !p->t->agent->space->signalled;
+}
+
+/* Those sites of a text that are not patched yet, and of which anything is known to use them. */
+static bool patch_text(struct patcher *p, struct agent_text *x, bool all)
+{
+	size_t i;
+
+	for (i = x->first; i < x->first + x->nr; i++) {
+		const struct site *s = &x->sites->list.items[i];
+		uint64_t syscall = x->start + (s->syscall - x->offset);
+
+		if ((!all && !s->used) || x->patched[i - x->first] || !may_patch(p, s, syscall) ||
+		    !is_for_agent(p->tr->agent, s))
+			continue;
+		if (!patch_site(p, s, syscall))
+			return false; /* what is not patched, the tracer sees */
+		x->patched[i - x->first] = true;
+	}
+	return true;
+}
+
+static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool all)
+{
+	struct agent_space *space = t->agent->space;
+	struct patcher p;
+	size_t i;
+
+	if (!space->texts.len || !open_patcher(&p, tr, t, ip))
+		return;
+	for (i = 0; i < space->texts.len && patch_text(&p, &space->texts.items[i], all); i++)
+		;
+	close_patcher(&p);
+}
+
+/* The sites whose windows and syscalls are in the stretch of the file. */
+static void find_range(const struct sites *s, uint64_t offset, uint64_t len, struct agent_text *ret)
+{
+	size_t i = 0;
+
+	while (i < s->list.len && s->list.items[i].window < offset)
+		i++;
+	ret->first = i;
+	while (i < s->list.len && s->list.items[i].syscall + 2 <= offset + len)
+		i++;
+	ret->nr = i - ret->first;
 }
 
 void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t start, uint64_t len,
 		       uint64_t offset)
 {
-	const struct sites *s = sites_of(tr->agent, fd);
+	struct agent_text x = { .sites = sites_of(tr->agent, fd),
+				.start = start,
+				.end = start + len,
+				.offset = offset };
+	struct agent_space *space = t->agent->space;
+	struct patcher p;
+
+	if (!x.sites)
+		return;
+	find_range(x.sites, offset, len, &x);
+	if (!x.nr)
+		return;
+	x.patched = xcalloc(x.nr, sizeof(*x.patched));
+	VEC_PUSH(&space->texts, x);
+	/* Later the thread may be within a call, and cannot make another one. */
+	if (!area_near(t, start, true) || !open_patcher(&p, tr, t, 0))
+		return;
+	/* Nobody runs in it yet; later only a single thread can be kept out of the windows. */
+	(void)patch_text(&p, &space->texts.items[space->texts.len - 1], space->nr_threads > 1);
+	close_patcher(&p);
+}
+
+void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip)
+{
+	if (t->agent->space->nr_threads == 1)
+		patch_texts(tr, t, ip, true);
+}
+
+void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
+{
+	struct agent_space *space = t->agent->space;
+	struct agent_text *x = space->texts.items;
+	struct site *list;
+	size_t from, to, mid;
+	struct patcher p;
+
+	while (x < space->texts.items + space->texts.len &&
+	       (syscall < x->start || syscall >= x->end))
+		x++;
+	if (x == space->texts.items + space->texts.len)
+		return;
+	list = x->sites->list.items;
+	from = x->first;
+	to = from + x->nr;
+	while (from < to) {
+		mid = from + (to - from) / 2;
+		if (list[mid].syscall < syscall - x->start + x->offset)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	if (from == x->first + x->nr || list[from].syscall != syscall - x->start + x->offset ||
+	    x->patched[from - x->first])
+		return;
+	list[from].used = true;
+	if (space->nr_threads != 1 || !open_patcher(&p, tr, t, 0))
+		return;
+	(void)patch_text(&p, x, false);
+	close_patcher(&p);
+}
+
+void agent_texts_copy(const struct agent_space *from, struct agent_space *to)
+{
 	size_t i;
 
-	for (i = 0; s && i < s->list.len; i++) {
-		const struct site *site = &s->list.items[i];
+	memset(&to->texts, 0, sizeof(to->texts));
+	for (i = 0; i < from->texts.len; i++) {
+		struct agent_text x = from->texts.items[i];
 
-		if (site->window < offset || site->syscall + 2 > offset + len)
-			continue;
-		if (is_for_agent(tr->agent, site) &&
-		    !patch_site(t, site, start + (site->syscall - offset)))
-			return; /* what is not patched, the tracer sees */
+		x.patched = xmalloc(x.nr * sizeof(*x.patched));
+		memcpy(x.patched, from->texts.items[i].patched, x.nr * sizeof(*x.patched));
+		VEC_PUSH(&to->texts, x);
 	}
+}
+
+void agent_texts_forget(struct agent_space *space)
+{
+	size_t i;
+
+	for (i = 0; i < space->texts.len; i++)
+		free(space->texts.items[i].patched);
+	VEC_RELEASE(&space->texts);
 }
 
 /* What the kernel has mapped: the program, and its loader. */

@@ -204,6 +204,8 @@ static void enter_clone(struct tracer *tr, struct tracee *t)
 
 	if (!clones_enter(t))
 		tracer_put_loss(tr, &untraced);
+	if (clones_shares_memory(t))
+		agent_before_thread(tr, t);
 }
 
 static bool wants_call(struct tracer *tr, struct tracee *t)
@@ -238,6 +240,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		return;
 	}
 	agent_settle(tr);
+	agent_at_call(tr, t, info->instruction_pointer);
 	t->nr = info->entry.nr;
 	t->unwanted = !wants_call(tr, t);
 	if (!t->unwanted)
@@ -369,29 +372,12 @@ static bool was_trapped(const struct tracee *t)
 	return false;
 }
 
-/* Whether the thread has a handler for it; a signal that the kernel forces on others is deadly. */
-static bool catches(const struct tracee *t, int signo)
-{
-	struct buf b = { 0 };
-	bool caught = false;
-	const char *p;
-	char name[64];
-
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)t->tid);
-	if (!io_read_file(name, 65536, &b, NULL)) {
-		p = strstr(buf_str(&b), "\nSigCgt:");
-		caught = p && strtoull(p + 8, NULL, 16) >> (signo - 1) & 1;
-	}
-	buf_release(&b);
-	return caught;
-}
-
 /* The program's own filter undid the call: with a signal, or with death, in which it never ends. */
 static void on_trap(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 {
 	struct outcome o = { .ret = -1, .err = ENOSYS };
 
-	if (!catches(t, SIGSYS)) {
+	if (!interrupts_catches(t, SIGSYS)) /* a forced signal is deadly then */ {
 		t->flags |= EVENT_UNFINISHED;
 		tree_leave(tr->tree, t->tid);
 		tracer_put_call(tr, t, (struct outcome){ 0 }, seen_ns);

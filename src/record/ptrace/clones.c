@@ -80,6 +80,11 @@ bool clones_enter(struct tracee *t)
 	return !(t->clone_flags & CLONE_UNTRACED) || hide(t, 0, t->clone_flags);
 }
 
+bool clones_shares_memory(const struct tracee *t)
+{
+	return t->clone_flags & CLONE_VM && !(t->clone_flags & CLONE_VFORK);
+}
+
 void clones_put_back(struct tracee *t)
 {
 	if (!t->hidden.is_hidden)

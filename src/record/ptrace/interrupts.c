@@ -61,6 +61,14 @@ static void read_signals(const struct tracee *t, struct signal_state *ret)
 	buf_release(&b);
 }
 
+bool interrupts_catches(const struct tracee *t, int signo)
+{
+	struct signal_state s;
+
+	read_signals(t, &s);
+	return s.caught & BIT(signo);
+}
+
 enum fate {
 	FATE_AGAIN,
 	FATE_EINTR,

@@ -175,6 +175,9 @@ static int put_end(struct tracer *tr)
 	struct loss left_out = { .kind = LOSS_FILTERED, .note = "only some calls were asked for" };
 	int r = put_meta(tr, "end_realtime_ns", "%llu", (unsigned long long)clock_realtime_ns());
 
+	if (!r && tr->agent)
+		r = put_meta(tr, "agent_events", "%llu",
+			     (unsigned long long)agent_nr_events(tr->agent));
 	if (!r && tr->child && WIFEXITED(status))
 		r = put_meta(tr, "exit_status", "%d", WEXITSTATUS(status));
 	if (!r && tr->child && WIFSIGNALED(status))

@@ -124,8 +124,10 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 		plain_signal = false; /* no signal: the program is at the beginning of a handler */
 		signo = 0;
 	}
-	if (plain_signal)
+	if (plain_signal) {
+		agent_before_signal(tr, t);
 		step = on_signal(tr, t, signo);
+	}
 	/* With a filter in place the program needs its tracer; without, it can go on alone. */
 	if (tr->silent && !tr->filtered) {
 		expect_child(tr, t, event);
