@@ -53,9 +53,9 @@ MUST_CHECK int ring_take_requests(struct aio *x, struct capture *c, const struct
 /* What the kernel left in the ring will be seen again. */
 void ring_give_back_requests(struct aio *x, const struct aio_call *call, struct ring *ring,
 			     unsigned int arg_no);
-/* Adds to the list. */
+/* Adds to the list; early: the call has not begun. */
 MUST_CHECK int ring_take_completions(struct aio *x, struct capture *c, const struct aio_call *call,
-				     struct ring *ring, struct value *list);
+				     struct ring *ring, bool early, struct value *list);
 
 /* Calls (aio_uring.c). */
 MUST_CHECK int uring_entry(struct aio *x, struct capture *c, const struct aio_call *call);

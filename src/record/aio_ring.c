@@ -436,7 +436,8 @@ static void put_result(struct capture_job *j, const struct request *req,
 }
 
 static struct value cqe_value(struct aio *x, struct capture_job *j, struct ring *ring,
-			      const struct aio_call *call, const struct k_io_uring_cqe *cqe)
+			      const struct aio_call *call, bool early,
+			      const struct k_io_uring_cqe *cqe)
 {
 	const struct arg cqe_arg = { .struct_id = STRUCT_io_uring_cqe };
 	struct capture_target t = { .a = &cqe_arg };
@@ -449,7 +450,11 @@ static struct value cqe_value(struct aio *x, struct capture_job *j, struct ring 
 		extra = CAPTURE_BIT(CQE_OPCODE) | CAPTURE_BIT(CQE_REQUEST);
 	if (field)
 		extra |= CAPTURE_BIT(field);
+	if (early)
+		extra |= CAPTURE_BIT(CQE_EARLY);
 	v = capture_struct_from(j, &t, (const uint8_t *)cqe, sizeof(*cqe), extra);
+	if (early)
+		*value_field(&v, CQE_EARLY) = value_uint(1);
 	if (!req)
 		return v;
 	*value_field(&v, CQE_OPCODE) = value_uint(req->opcode);
@@ -478,7 +483,7 @@ static struct value longer_list(struct arena *a, const struct value *list, uint3
 }
 
 int ring_take_completions(struct aio *x, struct capture *c, const struct aio_call *call,
-			  struct ring *ring, struct value *list)
+			  struct ring *ring, bool early, struct value *list)
 {
 	size_t size = sizeof(struct k_io_uring_cqe) << !!(ring->p.flags & IORING_SETUP_CQE32);
 	struct capture_job j;
@@ -509,7 +514,7 @@ int ring_take_completions(struct aio *x, struct capture *c, const struct aio_cal
 		struct k_io_uring_cqe cqe;
 
 		memcpy(&cqe, bytes + i * size, sizeof(cqe));
-		list->items[list->count - nr + i] = cqe_value(x, &j, ring, call, &cqe);
+		list->items[list->count - nr + i] = cqe_value(x, &j, ring, call, early, &cqe);
 	}
 	return capture_run(&j);
 }

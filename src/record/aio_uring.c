@@ -282,7 +282,7 @@ int uring_entry(struct aio *x, struct capture *c, const struct aio_call *call)
 	if (!ring)
 		return 0;
 	/* First: their buffers may be those of the requests that are made now. */
-	r = ring_take_completions(x, c, call, ring, &call->args[cqes]);
+	r = ring_take_completions(x, c, call, ring, true, &call->args[cqes]);
 	if (r < 0)
 		return r;
 	return ring_take_requests(x, c, call, ring, (unsigned int)sqes);
@@ -329,7 +329,7 @@ static int leave_enter(struct aio *x, struct capture *c, const struct aio_call *
 	if (!ring || sqes < 0 || cqes < 0)
 		return 0;
 	ring_give_back_requests(x, call, ring, (unsigned int)sqes);
-	return ring_take_completions(x, c, call, ring, &call->args[cqes]);
+	return ring_take_completions(x, c, call, ring, false, &call->args[cqes]);
 }
 
 int uring_exit(struct aio *x, struct capture *c, const struct aio_call *call)

@@ -192,6 +192,7 @@ enum {
 	CQE_OPENED = 7,
 	CQE_FDS = 8,
 	CQE_MSG = 9,
+	CQE_EARLY = 10,
 
 	FILE_ID_DEV = 0,
 	FILE_ID_INO = 1,

@@ -379,6 +379,24 @@ static void test_uring_late_completion(void **state)
 	close_uring(&u);
 }
 
+/* What was there when the call began is told from what came while it ran. */
+static void test_uring_early_completion(void **state)
+{
+	struct uring u;
+
+	(void)state;
+	open_uring(&u);
+	(void)add_sqe(&u, IORING_OP_NOP, -1);
+	assert_int_equal(syscall(SYS_io_uring_enter, u.fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0),
+			 1);
+	(void)add_sqe(&u, IORING_OP_NOP, -1);
+	enter(&u, 1, 2);
+	assert_int_equal(args[7].count, 2);
+	assert_int_equal(field(&args[7].items[0], CQE_EARLY)->u, 1);
+	assert_null(value_field(&args[7].items[1], CQE_EARLY));
+	close_uring(&u);
+}
+
 static void test_uring_fixed_files(void **state)
 {
 	int fd = open_file("fixed");
@@ -536,6 +554,7 @@ int main(void)
 		AIO_TEST(test_uring_data),
 		AIO_TEST(test_uring_names),
 		AIO_TEST(test_uring_late_completion),
+		AIO_TEST(test_uring_early_completion),
 		AIO_TEST(test_uring_fixed_files),
 		AIO_TEST(test_uring_hostile),
 		AIO_TEST(test_files),
