@@ -293,6 +293,15 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	if (res->nr_batched)
 		buf_printf(&b, "%-22s%llu made together with others: their times are shares\n",
 			   "batched reads", (unsigned long long)res->nr_batched);
+	if (res->nr_requests) {
+		buf_printf(&b, "%-22s%llu made, at most %llu in flight at once", "async requests",
+			   (unsigned long long)res->nr_requests,
+			   (unsigned long long)res->most_in_flight);
+		if (res->nr_requests_by_calls)
+			buf_printf(&b, "; %llu by calls that do the same: no io_uring for them",
+				   (unsigned long long)res->nr_requests_by_calls);
+		buf_putc(&b, '\n');
+	}
 	if (o->no_copy_reads)
 		buf_puts(&b, "large reads were made without copying to user space\n");
 	put_classes(res, &b);
@@ -466,6 +475,12 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "opened_without_direct", res->nr_fallbacks_direct);
 	json_kv_bool(w, "no_copy_reads", o->no_copy_reads);
 	json_kv_u64(w, "batched_reads", res->nr_batched);
+	json_key(w, "async_requests");
+	json_object_begin(w);
+	json_kv_u64(w, "made", res->nr_requests);
+	json_kv_u64(w, "by_calls", res->nr_requests_by_calls);
+	json_kv_u64(w, "most_in_flight", res->most_in_flight);
+	json_object_end(w);
 	json_tables(w, res);
 	json_object_end(w);
 }

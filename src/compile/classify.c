@@ -139,7 +139,8 @@ static enum fate fate_of_made(const struct fsmodel *m, const struct event *ev,
 {
 	if (ev->flags & EVENT_UNFINISHED)
 		return FATE_SIMULATED; /* nobody knows how far it came */
-	if (was_interrupted(ev))
+	/* Of a ring, requests may have gone in and completions come out all the same. */
+	if (was_interrupted(ev) && ev->row->id != SC_io_uring_enter)
 		return FATE_WAITING;
 	if (has_bad_pointer(ev) || is_of_device(ev))
 		return FATE_SIMULATED;

@@ -220,7 +220,7 @@ static bool give_buffer(struct batch *b, const struct lane_memory *m, struct rea
 
 static void gather(struct lane *l, struct batch *b)
 {
-	uint64_t pos = atomic_load_explicit(&l->ring.tail, memory_order_relaxed);
+	uint64_t pos = l->pos;
 	uint64_t head = atomic_load_explicit(&l->ring.head, memory_order_acquire);
 	uint64_t most = l->notes.size / 2 < BATCH_MAX ? l->notes.size / 2 : BATCH_MAX;
 
@@ -366,6 +366,6 @@ uint64_t batch_perform(struct lane *l, struct ready *a, uint64_t nr)
 	l->sums.nr_batched += b->nr;
 	sync_set(&l->done, nr + b->nr);
 	conclude(l, b, nr, enter_ns, exit_ns);
-	lane_release(l, b->end_pos);
+	lane_advance(l, b->end_pos);
 	return b->nr;
 }

@@ -31,8 +31,10 @@ static uint64_t align_up(uint64_t n, uint64_t align)
 /*
  * What a value takes at most. Numbers count a patch each, data its alignment.
  * Data beyond the plan's stated largest is not built, so it does not count.
+ * struct_bytes: that the call may say of a struct beyond its own.
  */
-static uint64_t bound_value(const struct run *run, const struct arg *arg, const struct value *v)
+static uint64_t bound_value(const struct run *run, const struct arg *arg, const struct value *v,
+			    uint64_t struct_bytes)
 {
 	uint64_t sum = 64, len;
 	uint32_t i, n = 0;
@@ -48,16 +50,16 @@ static uint64_t bound_value(const struct run *run, const struct arg *arg, const 
 	case VALUE_STRUCT: {
 		const struct struct_desc *d = &struct_descs[arg->struct_id];
 
-		sum += STRUCT_SIZED_MAX + d->size_bytes;
+		sum += struct_bytes + d->size_bytes;
 		for (i = 0; i < d->nr_fields; i++)
 			if (v->fields->present & (UINT64_C(1) << i))
-				sum += bound_value(run, &d->fields[i], &v->fields->items[n++]);
+				sum += bound_value(run, &d->fields[i], &v->fields->items[n++], 0);
 		return sum;
 	}
 	case VALUE_LIST:
 		sum += (uint64_t)v->count * 64 + 64;
 		for (i = 0; i < v->count; i++)
-			sum += bound_value(run, arg, &v->items[i]);
+			sum += bound_value(run, arg, &v->items[i], 0);
 		return sum;
 	default:
 		return sum;
@@ -72,7 +74,7 @@ uint64_t build_bound(const struct run *run, const struct action *act)
 	for (i = 0; i < act->row->nr_args; i++) {
 		const struct arg *arg = &act->row->args[i];
 
-		sum += bound_value(run, arg, &act->args[i]);
+		sum += bound_value(run, arg, &act->args[i], STRUCT_SIZED_MAX);
 		/* A length that is more than the data that was kept. */
 		if (arg->kind == KIND_BUF && (arg->dir & ARG_IN) && arg->len >= A0 &&
 		    arg->len <= A11) {
@@ -84,7 +86,7 @@ uint64_t build_bound(const struct run *run, const struct action *act)
 		if (arg->kind == KIND_ARRAY && arg->struct_id == STRUCT_iovec)
 			sum += IOVECS_MAX * sizeof(struct iovec);
 	}
-	return sum;
+	return sum + build_bound_async(run, act);
 }
 
 void *build_alloc(struct builder *b, uint64_t bytes, uint64_t align)
@@ -651,6 +653,17 @@ static int kernel_nr(const struct row *row)
 	return row_nr(calls_arch(), variant ? row_by_id(variant->base) : row);
 }
 
+/* Of names, or of all that was written. */
+static bool looks_at_names(const struct row *row)
+{
+	unsigned int i;
+
+	for (i = 0; i < row->nr_args; i++)
+		if (row->args[i].kind == KIND_PATH)
+			return true;
+	return row_class(row) == C_SYNC;
+}
+
 static void build_head(struct builder *b)
 {
 	const struct run *run = b->run;
@@ -674,6 +687,8 @@ static void build_head(struct builder *b)
 	a->after_ns = scaled(act->compute_after_ns, run->scale * run->scale_compute);
 	if (act->flags & ACTION_SHARED_FD)
 		a->flags |= READY_SHARED_FD;
+	if (looks_at_names(act->row))
+		a->flags |= READY_NAMES;
 	if (act->row->sort == ROW_EVENT)
 		a->flags |= READY_SEEN;
 	if (act->flags & ACTION_SETUP)

@@ -68,6 +68,14 @@ uint32_t build_slot(const struct builder *b, int64_t slot);
 
 /* Calls whose arguments are not in registers alone (build_more.c). */
 void build_more(struct builder *b);
+/* Likewise of asynchronous I/O (build_async.c). */
+void build_async(struct builder *b);
+/* What that takes beyond what its values do. */
+uint64_t build_bound_async(const struct run *run, const struct action *act);
+
+/* An argument of the action, a field of a struct, by name; of type VALUE_NONE when it has none. */
+const struct value *build_arg_of(const struct builder *b, const char *name);
+const struct value *build_field_of(const struct value *v, enum struct_id id, const char *name);
 
 static inline uint64_t build_uint(const struct value *v)
 {

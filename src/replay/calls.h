@@ -9,7 +9,6 @@
 #define REPLAY_CALLS_H
 
 #include "replay/inside.h"
-#include "replay/requests.h"
 
 #define CALL_GENERIC(name)
 #define CALL_SPECIAL(name) void replay_##name(struct lane *l, struct ready *a, struct outcome *out);
@@ -67,29 +66,5 @@ void call_drop(struct lane *l, struct slot *s, struct outcome *out);
 
 /* Swaps two names by a third one, where the file system cannot do it at once. As rename(2). */
 int call_exchange_by_link(const char *one, const char *two);
-
-/* What io_uring_enter submits: calls that do the same, one after another. */
-struct request {
-	int32_t nr; /* of the call; -1: none */
-	uint32_t slot; /* that an open fills, or READY_NO_SLOT */
-	uint32_t fixed; /* 1 + the index of a registered file; 0: regs[0] is a descriptor */
-	bool opens, closes;
-	bool hashes; /* what it reads is hashed, for who completes it */
-	uint64_t number; /* by which its completion names it */
-	bool swap; /* the descriptor goes to regs[1] */
-	uint64_t regs[6];
-};
-
-struct requests {
-	uint32_t nr;
-	struct request *items;
-	struct completions done;
-};
-
-/* What io_submit submits. */
-struct aio_batch {
-	uint32_t nr, nr_writes;
-	void **blocks; /* pointers to the kernel's iocbs */
-};
 
 #endif

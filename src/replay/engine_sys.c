@@ -7,6 +7,7 @@
 #include "base/banned.h"
 #include "replay/batch.h"
 #include "replay/calls.h"
+#include "replay/flight.h"
 
 /* Of rows that are not made a stated fact: their recorded outcome stands. */
 #define CALL_GENERIC(name) call_generic
@@ -81,6 +82,8 @@ int slot_swap_fd(struct run *run, struct slot *s, int fd)
 {
 	int old = atomic_exchange(&s->fd, fd);
 
+	if (UNLIKELY(atomic_load(&s->flight)))
+		(void)flight_close(run, atomic_exchange(&s->flight, NULL));
 	if (UNLIKELY(atomic_load(&s->nr_rings)))
 		batch_forget(run, s);
 	return old;

@@ -29,12 +29,8 @@
 struct slot {
 	_Atomic int fd; /* -1: none */
 	_Atomic uint64_t addr, len_bytes; /* of a map */
-	_Atomic uint64_t context; /* of aio */
-	_Atomic uint64_t nr_early; /* completions that were taken before they were asked for */
 	_Atomic uint32_t nr_rings; /* of lanes, in which the descriptor is registered (batch.h) */
-	struct ring_results *_Atomic results; /* of an io_uring; belongs to the run */
-	_Atomic int64_t aio_res; /* of an aio request */
-	_Atomic uint32_t has_aio_res;
+	struct flight *_Atomic flight; /* of an io_uring or an aio context (flight.h) */
 	struct ring_files *_Atomic files; /* of an io_uring; belongs to the run */
 	/* Of a listing: what was recorded and what was found since its beginning, low and high halves. */
 	_Atomic uint64_t listed[4];
@@ -54,7 +50,7 @@ enum patch_kind {
 	PATCH_FD32,
 	PATCH_FD64,
 	PATCH_ADDR, /* address of the slot's map, plus `offset` as far as the map reaches */
-	PATCH_CONTEXT, /* of aio */
+	PATCH_CONTEXT, /* of aio: only tells the slot */
 	PATCH_PATH, /* the descriptor in digits, to the end of FD_PATH_ROOM characters */
 };
 
@@ -79,6 +75,8 @@ enum ready_flag {
 	READY_SKIPPED = 1024, /* a read that is not wanted: only the offset is moved */
 	READY_SETUP = 512, /* made before the clock starts */
 	READY_FROM_FDS = 256, /* its pathname begins in the directory of our descriptors */
+	READY_AT_ONCE = 4096, /* it ends when its requests do */
+	READY_NAMES = 8192, /* it looks at names */
 };
 
 #define READY_NO_SLOT UINT32_MAX
@@ -120,7 +118,7 @@ struct ring {
 	uint64_t write_pos; /* loader */
 	_Alignas(64) _Atomic uint64_t head; /* ready up to here; by the loader */
 	_Atomic uint32_t ended; /* nothing will follow; by the loader */
-	_Alignas(64) _Atomic uint64_t tail; /* done up to here; by the lane */
+	_Alignas(64) _Atomic uint64_t tail; /* free up to here; by the lane */
 	_Atomic uint64_t low; /* by the loader: the lane tells when tail gets there */
 	_Atomic uint32_t hungry; /* the lane sleeps until something is there: a futex */
 };
@@ -197,6 +195,12 @@ struct lane_sums {
 	uint64_t cpu_ns;
 };
 
+/* An action that is done but for its requests in flight. */
+struct held {
+	uint64_t pos; /* in the lane's ring: its memory begins here */
+	struct requests *requests;
+};
+
 /* A request that came out otherwise: the action that completes it is a mismatch. */
 struct lane_odd {
 	bool is_set;
@@ -215,7 +219,10 @@ struct lane {
 	struct notes notes;
 	struct sync_counter done, started;
 	_Alignas(64) struct sync_waiter waiter;
+	uint64_t pos; /* of the ring: the present action; beyond its tail while actions are held */
 	uint64_t head_seen; /* of the ring */
+	struct held *held; /* by the loader, when it is first needed: FLIGHT_HELD_MAX of them */
+	uint64_t first_held, last_held; /* modulo that */
 	struct lane_memory memory;
 	struct lane_sums sums;
 	struct run_lane_state *state; /* shared with who watches */
@@ -287,7 +294,7 @@ struct run {
 	struct trace_writer *writer;
 	struct trace_feed *feed;
 	struct ring_files *ring_files; /* loader: all, to be freed */
-	struct ring_results *ring_results; /* likewise */
+	struct flight *flights; /* likewise */
 	struct patch *patch_room; /* loader: RUN_PATCHES_MAX */
 };
 
@@ -310,6 +317,9 @@ MUST_CHECK int build_action(struct run *run, struct lane *l, const struct action
 			    struct ready *a, uint8_t *parts, uint64_t parts_bytes,
 			    uint64_t *ret_used, struct err *err);
 
+/* Whether the memory of the action may be in use after it is performed. */
+bool build_is_held(const struct action *act);
+
 /* What must be done before the clock starts. */
 static inline bool lane_is_prologue(const struct lane *l)
 {
@@ -329,8 +339,8 @@ struct lane_times {
 /* The outcome is verified and noted; the others have been told. */
 void lane_conclude(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
 		   const struct lane_times *t);
-/* Actions up to this position of the ring are done with. */
-void lane_release(struct lane *l, uint64_t pos);
+/* Actions up to this position of the ring are performed. */
+void lane_advance(struct lane *l, uint64_t pos);
 void *lane_main(void *arg);
 /* The next action or NULL at the end, or when the run is stopped. */
 struct ready *lane_next(struct lane *l);
@@ -340,7 +350,7 @@ struct ready *lane_next(struct lane *l);
 bool check_value_matters(const struct row *row);
 void check_outcome(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
 		   struct note *note);
-/* What requests_compare() found. */
+/* What request_compare() found. */
 void check_odd(struct lane *l, const struct ready *a, uint64_t nr, struct note *note);
 void check_result(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
 		  struct note *note);

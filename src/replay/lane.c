@@ -14,41 +14,29 @@
 
 #include "base/banned.h"
 #include "replay/batch.h"
+#include "replay/flight.h"
 #include "replay/inside.h"
 
 /* Of a perturbed run: one action in so many is held up, by at most so much. */
 #define PERTURB_ONE_IN 8
 #define PERTURB_MAX_NS (300 * NS_PER_US)
+/* How often a lane that waits for the loader looks at its requests in flight. */
+#define HELD_POLL_NS NS_PER_MS
 
 static void set_phase(struct lane *l, enum run_lane_phase phase)
 {
 	atomic_store_explicit(&l->state->phase, phase, memory_order_relaxed);
 }
 
-/* The loader is behind: tell it, and sleep. */
-static void starve(struct lane *l)
+static bool is_holding(const struct lane *l)
 {
-	struct run *run = l->run;
-	uint64_t begin_ns = ticker_now_ns(&run->ticker);
-	uint64_t tail = atomic_load_explicit(&l->ring.tail, memory_order_relaxed);
-
-	set_phase(l, RUN_LANE_LOAD);
-	sync_sleep_begin(&run->hub);
-	for (;;) {
-		atomic_store(&l->ring.hungry, 1);
-		if (atomic_load(&l->ring.head) != tail || atomic_load(&l->ring.ended) ||
-		    run_is_stopped(run))
-			break;
-		bell_ring(&run->loader_bell);
-		sync_futex_wait(&l->ring.hungry, 1, 0);
-	}
-	atomic_store(&l->ring.hungry, 0);
-	sync_sleep_end(&run->hub);
-	l->sums.load_wait_ns += ticker_now_ns(&run->ticker) - begin_ns;
+	return l->first_held != l->last_held;
 }
 
-void lane_release(struct lane *l, uint64_t pos)
+static void release(struct lane *l)
 {
+	uint64_t pos = flight_release(l);
+
 	atomic_store_explicit(&l->ring.tail, pos, memory_order_release);
 	if (UNLIKELY(pos >= atomic_load_explicit(&l->ring.low, memory_order_relaxed))) {
 		atomic_store_explicit(&l->ring.low, UINT64_MAX, memory_order_relaxed);
@@ -56,12 +44,43 @@ void lane_release(struct lane *l, uint64_t pos)
 	}
 }
 
-static void release(struct lane *l, const struct ready *a)
+/* The loader is behind: tell it, and sleep. */
+static void starve(struct lane *l)
 {
-	uint64_t tail = atomic_load_explicit(&l->ring.tail, memory_order_relaxed) + a->size;
+	struct run *run = l->run;
+	uint64_t begin_ns = ticker_now_ns(&run->ticker);
+
+	set_phase(l, RUN_LANE_LOAD);
+	sync_sleep_begin(&run->hub);
+	for (;;) {
+		atomic_store(&l->ring.hungry, 1);
+		if (atomic_load(&l->ring.head) != l->pos || atomic_load(&l->ring.ended) ||
+		    run_is_stopped(run))
+			break;
+		bell_ring(&run->loader_bell);
+		/* What is held may be in the way: it is given back as it lands. */
+		sync_futex_wait(&l->ring.hungry, 1, is_holding(l) ? HELD_POLL_NS : 0);
+		if (is_holding(l)) {
+			flight_poll(l);
+			release(l);
+		}
+	}
+	atomic_store(&l->ring.hungry, 0);
+	sync_sleep_end(&run->hub);
+	l->sums.load_wait_ns += ticker_now_ns(&run->ticker) - begin_ns;
+}
+
+void lane_advance(struct lane *l, uint64_t pos)
+{
+	l->pos = pos;
+	release(l);
+}
+
+static void advance(struct lane *l, const struct ready *a)
+{
 	bool big = a->flags & READY_BIG;
 
-	lane_release(l, tail);
+	lane_advance(l, l->pos + a->size);
 	if (UNLIKELY(big))
 		bell_ring(&l->run->loader_bell);
 }
@@ -69,15 +88,14 @@ static void release(struct lane *l, const struct ready *a)
 struct ready *lane_next(struct lane *l)
 {
 	for (;;) {
-		uint64_t tail = atomic_load_explicit(&l->ring.tail, memory_order_relaxed);
-		struct ready *a = (struct ready *)(void *)(l->ring.base + tail % l->ring.size);
+		struct ready *a = (struct ready *)(void *)(l->ring.base + l->pos % l->ring.size);
 
-		if (tail == l->head_seen) {
+		if (l->pos == l->head_seen) {
 			l->head_seen = atomic_load_explicit(&l->ring.head, memory_order_acquire);
-			if (tail == l->head_seen) {
+			if (l->pos == l->head_seen) {
 				/* Ended first: what it followed is then in head. */
 				if (atomic_load(&l->ring.ended) &&
-				    atomic_load(&l->ring.head) == tail)
+				    atomic_load(&l->ring.head) == l->pos)
 					return NULL;
 				starve(l);
 				if (run_is_stopped(l->run))
@@ -87,7 +105,7 @@ struct ready *lane_next(struct lane *l)
 		}
 		if (!(a->flags & READY_WRAP))
 			return a;
-		release(l, a);
+		advance(l, a);
 	}
 }
 
@@ -159,8 +177,6 @@ static void put_slots(struct lane *l, const struct ready *a)
 			memcpy(p->where, &u, sizeof(u));
 			break;
 		case PATCH_CONTEXT:
-			u = atomic_load(&s->context);
-			memcpy(p->where, &u, sizeof(u));
 			break;
 		case PATCH_PATH:
 			put_fd_path(p->where, atomic_load_explicit(&s->fd, memory_order_acquire));
@@ -344,6 +360,9 @@ static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 		perturb(l);
 	if (a->nr_edges && !wait_edges(l, a, &t.edge_wait_ns))
 		return false;
+	if (UNLIKELY(is_holding(l)) && a->fn && row_class(row_by_id(a->row_id)) != C_URING &&
+	    row_class(row_by_id(a->row_id)) != C_AIO)
+		flight_settle(l, a);
 	t.deadline_ns = deadline_of(l, a, t.edge_wait_ns);
 	if (t.deadline_ns) {
 		wait_deadline(l, t.deadline_ns);
@@ -393,8 +412,9 @@ static void work(struct lane *l)
 		if (!perform(l, a, nr))
 			break;
 		nr++;
-		release(l, a);
+		advance(l, a);
 	}
+	flight_drain(l);
 	l->sums.nr_done = nr;
 	l->sums.cpu_ns = thread_cpu_ns() - cpu_ns;
 }

@@ -17,14 +17,15 @@
 #include <sys/mman.h>
 
 #include "base/banned.h"
+#include "replay/flight.h"
 #include "replay/inside.h"
-#include "replay/requests.h"
 
 #define RINGS_BYTES ((uint64_t)24 << 20) /* of all lanes */
 #define RING_MIN_BYTES ((uint64_t)64 << 10)
 #define BIG_BUDGET ((uint64_t)64 << 20)
 #define READY_ALIGN ((uint64_t)64)
 #define ACTION_GUESS_BYTES 448
+#define HELD_IN_RING_MAX 2048
 #define TURN_ACTIONS 256 /* of a lane, before the next one's turn */
 #define SLEEP_NS (200 * NS_PER_MS)
 #define SLEEP_BLOCKED_NS NS_PER_MS
@@ -147,6 +148,9 @@ static int place_big(struct run *run, struct lane *l, uint64_t bound, struct err
 	}
 	a->size = (uint32_t)size;
 	a->flags |= READY_BIG;
+	/* It must come back whatever the lane waits for next. */
+	if (big.reserve)
+		a->flags |= READY_AT_ONCE;
 	big.pos = l->ring.write_pos;
 	l->ring.write_pos += size;
 	run->big_bytes += big.size;
@@ -162,7 +166,8 @@ static int place(struct run *run, struct lane *l, struct err *err)
 	struct ready *a;
 	int r;
 
-	if (size > l->ring.size / 4)
+	/* Requests may hold their memory for long: not that of the ring, if it is much. */
+	if (size > l->ring.size / 4 || (bound > HELD_IN_RING_MAX && build_is_held(l->pending)))
 		return place_big(run, l, bound, err);
 	a = (struct ready *)(void *)reserve(&l->ring, size);
 	if (!a)
@@ -301,7 +306,6 @@ int loader_prepare(struct run *run, struct err *err)
 
 void loader_release(struct run *run)
 {
-	struct ring_results *results;
 	struct ring_files *files;
 	uint32_t i;
 
@@ -311,6 +315,7 @@ void loader_release(struct run *run)
 		for (; l->first_big < l->bigs.len; l->first_big++)
 			free(l->bigs.items[l->first_big].p);
 		VEC_RELEASE(&l->bigs);
+		free(l->held);
 		plan_lane_close(l->reader);
 		if (l->ring.base)
 			(void)munmap(l->ring.base, l->ring.size);
@@ -319,9 +324,6 @@ void loader_release(struct run *run)
 		run->ring_files = files->next;
 		free(files);
 	}
-	while ((results = run->ring_results)) {
-		run->ring_results = results->next;
-		free(results);
-	}
+	flight_free_all(run);
 	free(run->patch_room);
 }

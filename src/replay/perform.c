@@ -18,6 +18,7 @@
 #include "base/strings.h"
 #include "replay/batch.h"
 #include "replay/contain.h"
+#include "replay/flight.h"
 #include "replay/inside.h"
 
 #define OUT_BUDGET ((uint64_t)32 << 20) /* buffers of all lanes for what is read */
@@ -445,6 +446,7 @@ static void sum_up(struct run *run)
 		if (s->last_exit_ns > last_ns)
 			last_ns = s->last_exit_ns;
 	}
+	flight_sum_up(run, res);
 	res->elapsed_ns = last_ns - run->start_ns;
 	if (!getrusage(RUSAGE_SELF, &usage)) {
 		res->peak_memory_bytes = (uint64_t)usage.ru_maxrss << 10;

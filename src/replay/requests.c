@@ -4,6 +4,17 @@
 #include <errno.h>
 
 #include "base/banned.h"
+#include "plan/result.h"
+
+struct request_result request_result_of(const struct request *q, int64_t res)
+{
+	struct request_result got = { .res = res };
+
+	got.has_hash = q->data && res > 0;
+	if (got.has_hash)
+		got.hash = result_hash_data(q->data, (uint64_t)res);
+	return got;
+}
 
 /* Ends that were a matter of time, there as here. */
 static bool is_free(int64_t res)
@@ -34,11 +45,13 @@ static struct outcome outcome_of(int64_t res)
 	return (struct outcome){ .ret = res < 0 ? -1 : res, .err = res < 0 ? (int32_t)-res : 0 };
 }
 
-void requests_compare(struct lane *l, const struct completion *want,
-		      const struct request_result *got)
+void request_compare(struct lane *l, const struct completion *want,
+		     const struct request_result *got)
 {
 	enum run_mismatch_kind kind = kind_of(want, got);
 
+	if (!want->is_verified)
+		return;
 	l->sums.nr_verified++;
 	l->sums.nr_results += want->has_hash && got->has_hash;
 	if (kind == RUN_MISMATCH_MAX || l->odd.is_set)
@@ -47,33 +60,4 @@ void requests_compare(struct lane *l, const struct completion *want,
 				    .kind = kind,
 				    .expected = outcome_of(want->res),
 				    .got = outcome_of(got->res) };
-}
-
-void requests_complete(struct lane *l, struct slot *ring, const struct completions *all)
-{
-	struct ring_results *results = ring ? atomic_load(&ring->results) : NULL;
-	uint32_t i;
-
-	for (i = 0; results && i < all->nr; i++) {
-		const struct completion *want = &all->items[i];
-		struct request_result *got = &results->items[want->number % RING_RESULTS];
-
-		if (got->number == want->number + 1) {
-			requests_compare(l, want, got);
-			got->number = 0;
-		}
-	}
-}
-
-void requests_complete_aio(struct lane *l, const struct completions *all)
-{
-	uint32_t i;
-
-	for (i = 0; i < all->nr; i++) {
-		struct slot *s = &l->run->slots[all->items[i].number];
-		struct request_result got = { .res = atomic_load(&s->aio_res) };
-
-		if (atomic_exchange(&s->has_aio_res, 0))
-			requests_compare(l, &all->items[i], &got);
-	}
 }

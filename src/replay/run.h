@@ -153,6 +153,9 @@ struct run_result {
 	uint64_t nr_edge_waits;
 	uint64_t nr_fallbacks_direct; /* files opened without O_DIRECT, for the target cannot */
 	uint64_t nr_batched; /* reads that were made together with others */
+	uint64_t nr_requests; /* asynchronous ones that were made */
+	uint64_t nr_requests_by_calls; /* of these by calls, for there was no io_uring for them */
+	uint64_t most_in_flight; /* of one ring or context at once */
 	uint64_t nr_unbuilt; /* actions that lacked what a call needs: not made */
 	uint64_t peak_memory_bytes;
 	uint64_t cpu_ns; /* of the run's process */

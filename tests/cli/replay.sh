@@ -403,7 +403,7 @@ uring() {
 	plan uring 4 <<END
 0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0
 0 io_uring_setup(entries=8, params={flags=0}) = 1
-0 flags=16 io_uring_enter(fd=1, to_submit=2, min_complete=1, flags=0, argp=NULL, argsz=0, sqes=[{opcode=IORING_OP_WRITE, fd=0, off=0, len=4, request=7, buf="abcd"}, {opcode=IORING_OP_READ, fd=0, off=1, len=9, request=8}], cqes=[{res=4, opcode=IORING_OP_WRITE, request=7}]) = 2
+0 flags=16 io_uring_enter(fd=1, to_submit=2, min_complete=1, flags=0, argp=NULL, argsz=0, sqes=[{opcode=IORING_OP_WRITE, flags=IOSQE_IO_LINK, fd=0, off=0, len=4, request=7, buf="abcd"}, {opcode=IORING_OP_READ, fd=0, off=1, len=9, request=8}], cqes=[{res=4, opcode=IORING_OP_WRITE, request=7}]) = 2
 0 flags=16 io_uring_enter(fd=1, to_submit=0, min_complete=1, flags=0, argp=NULL, argsz=0, sqes=[], cqes=[{res=$1, opcode=IORING_OP_READ, request=8, buf="$2"}]) = 0
 END
 	fresh
@@ -420,6 +420,68 @@ ok $? 'and their results'
 uring -5 ''
 json 'd["mismatches_by_kind"]["succeeded"] == 1'
 ok $? 'and their errors'
+
+# Eight reads by eight calls, none of which waits; their ends come later, in another lane, and in another order.
+{
+	echo '0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0'
+	echo '0 write(fd=0, buf="abcdefgh", count=8) = 8'
+	echo '0 io_uring_setup(entries=8, params={flags=0}) = 1'
+	for i in 0 1 2 3 4 5 6 7; do
+		echo "0 flags=16 io_uring_enter(fd=1, to_submit=1, min_complete=0, flags=0, argp=NULL, argsz=0, sqes=[{opcode=IORING_OP_READ, fd=0, off=$i, len=1, request=$i}], cqes=[]) = 1"
+	done
+	echo '1 <0:10 flags=16 io_uring_enter(fd=1, to_submit=0, min_complete=8, flags=0, argp=NULL, argsz=0, sqes=[], cqes=['
+	for i in 7 5 3 1 0 2 4; do
+		echo "{res=1, opcode=IORING_OP_READ, request=$i, buf=\"$(echo abcdefgh | cut -c $((i + 1)))\"}, "
+	done
+	echo '{res=1, opcode=IORING_OP_READ, request=6, buf="X"}]) = 0'
+	echo '1 close(fd=1) = 0'
+} | awk '/cqes=\[$/ { held = $0; next } held != "" { held = held $0; if (/\) = /) { print held; held = "" } next } { print }' | plan deep 4
+fresh
+"$REPRISE" replay --json --speed=afap deep.plan tree >out 2>err
+json 'd["mismatches"] == 1 and d["mismatches_by_kind"]["other_result"] == 1 and d["verified_results"] == 8
+	and d["async_requests"]["made"] == 8 and d["async_requests"]["most_in_flight"] in (8, 1)
+	and (d["async_requests"]["most_in_flight"] == 8) == (d["async_requests"]["by_calls"] == 0)'
+ok $? 'requests stay in flight until their completion in the trace'
+json 'd["calls"]["io_uring_enter"]["made"] == 9 and d["unbuilt"] == 0'
+ok $? 'and the calls are made'
+
+# What a request opens goes to the slot that its completion names; what it closes is closed then; names that it
+# changes are seen by calls that follow.
+plan ringnames 6 <<'END'
+0 io_uring_setup(entries=8, params={flags=0}) = 0
+0 flags=16 io_uring_enter(fd=0, to_submit=2, min_complete=0, flags=0, argp=NULL, argsz=0, sqes=[{opcode=IORING_OP_OPENAT, fd=-100, len=420, op_flags=66, request=1, path="/o"}, {opcode=IORING_OP_MKDIRAT, fd=-100, len=493, request=2, path="/m"}], cqes=[]) = 2
+0 rmdir(path="/m") = 0
+0 flags=16 io_uring_enter(fd=0, to_submit=0, min_complete=2, flags=0, argp=NULL, argsz=0, sqes=[], cqes=[{res=1, opcode=IORING_OP_OPENAT, request=1}, {res=0, opcode=IORING_OP_MKDIRAT, request=2}]) = 0
+0 flags=16 io_uring_enter(fd=0, to_submit=1, min_complete=0, flags=0, argp=NULL, argsz=0, sqes=[{opcode=IORING_OP_WRITE, fd=1, off=0, len=4, request=3, buf="made"}], cqes=[]) = 1
+0 pread64(fd=1, buf="made", count=10, offset=0) = 4
+0 flags=16 io_uring_enter(fd=0, to_submit=1, min_complete=1, flags=0, argp=NULL, argsz=0, sqes=[{opcode=IORING_OP_CLOSE, fd=1, request=4}], cqes=[{res=4, opcode=IORING_OP_WRITE, request=3, early=1}, {res=0, opcode=IORING_OP_CLOSE, request=4}]) = 1
+0 flags=16 io_uring_enter(fd=0, to_submit=1, min_complete=1, flags=0, argp=NULL, argsz=0, sqes=[{opcode=IORING_OP_FSYNC, fd=1, request=5}], cqes=[{res=-9, opcode=IORING_OP_FSYNC, request=5}]) = 1
+END
+fresh
+run 0 replay --json ringnames.plan tree && json 'd["mismatches"] == 0 and d["verified_results"] == 1' && [ "$(cat tree/o)" = made ] &&
+	[ ! -e tree/m ]
+ok $? 'requests open, close and change names'
+
+# The older kind: what is read is compared, too.
+older() {
+	plan older 8 <<END
+0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0
+0 write(fd=0, buf="abcdefgh", count=8) = 8
+0 io_setup(nr_events=8, ctx_idp=[0x2]) = 0
+0 io_submit(ctx_id=0x2, nr=2, iocbpp=[{obj=0x3, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=0, aio_nbytes=3, aio_offset=1}, {obj=0x4, aio_lio_opcode=IOCB_CMD_PREADV, aio_fildes=0, aio_nbytes=2, aio_offset=4, iov=[{iov_len=1}, {iov_len=9}]}]) = 2
+0 io_getevents(ctx_id=0x2, min_nr=1, nr=1, events=[{obj=0x4, res=4, opcode=IOCB_CMD_PREADV, buf="$2"}], timeout=NULL) = 1
+0 io_getevents(ctx_id=0x2, min_nr=1, nr=1, events=[{obj=0x3, res=3, opcode=IOCB_CMD_PREAD, buf="$1"}], timeout=NULL) = 1
+0 io_destroy(ctx_id=0x2) = 0
+END
+	fresh
+	"$REPRISE" replay --json older.plan tree >out 2>err
+}
+older bcd efgh && json 'd["mismatches"] == 0 and d["verified_results"] == 2 and d["async_requests"]["made"] == 2
+	and d["async_requests"]["most_in_flight"] == 2'
+ok $? 'requests of the older kind are verified'
+older bcX efgX
+json 'd["mismatches"] == 2 and d["mismatches_by_kind"]["other_result"] == 2'
+ok $? 'by their data'
 
 # A directory is for one at a time.
 plan slow 2 <<'END'
