@@ -249,9 +249,7 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 				 .progress = show_progress,
 				 .stalled = show_stall,
 				 .mismatch = show_mismatch };
-	struct replay_print_options print = { .natural = o->speed == RUN_NATURAL,
-					      .no_copy_reads = o->no_copy_reads,
-					      .top = o->top };
+	struct replay_print_options print = { .no_copy_reads = o->no_copy_reads, .top = o->top };
 	struct run_result *res;
 	struct history *history;
 	struct err err = { "" };

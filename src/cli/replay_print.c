@@ -260,8 +260,7 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	}
 	replay_put_time(&b, "elapsed", res->elapsed_ns);
 	replay_put_time(&b, "original elapsed", res->original_elapsed_ns);
-	if (o->natural)
-		replay_put_time(&b, "predicted elapsed", res->elapsed_ns);
+	replay_put_time(&b, "predicted elapsed", res->predicted_ns);
 	put_mismatches(res, o, &b);
 	buf_printf(&b, "%-22s%.2f original, %.2f run", "concurrency", concurrency_of_trace(res),
 		   concurrency_of_run(res));
@@ -448,11 +447,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_mismatches(w, res, o);
 	json_kv_u64(w, "elapsed_ns", res->elapsed_ns);
 	json_kv_u64(w, "original_elapsed_ns", res->original_elapsed_ns);
-	json_key(w, "predicted_elapsed_ns");
-	if (o->natural)
-		json_u64(w, res->elapsed_ns);
-	else
-		json_null(w);
+	json_kv_u64(w, "predicted_elapsed_ns", res->predicted_ns);
 	json_key(w, "concurrency");
 	json_object_begin(w);
 	json_kv_double(w, "trace", concurrency_of_trace(res));

@@ -10,7 +10,6 @@
 #include "replay/run.h"
 
 struct replay_print_options {
-	bool natural; /* the elapsed time is a prediction for the program */
 	bool no_copy_reads; /* some reads were made without a copy: the report says so */
 	uint64_t top; /* mismatches that are shown */
 	const struct history *history; /* of these; NULL: not known */

@@ -349,6 +349,7 @@ uint64_t batch_perform(struct lane *l, struct ready *a, uint64_t nr)
 {
 	struct batch *b = atomic_load_explicit(&l->batch, memory_order_relaxed);
 	uint64_t enter_ns, exit_ns;
+	uint32_t i;
 
 	if (!is_batchable(l, a))
 		return 0;
@@ -364,6 +365,8 @@ uint64_t batch_perform(struct lane *l, struct ready *a, uint64_t nr)
 	if (run_is_stopped(l->run))
 		return 0;
 	l->sums.nr_batched += b->nr;
+	for (i = 0; i < b->nr; i++)
+		predict_action(l, b->actions[i], nr + i, (exit_ns - enter_ns) / b->nr);
 	sync_set(&l->done, nr + b->nr);
 	conclude(l, b, nr, enter_ns, exit_ns);
 	lane_advance(l, b->end_pos);

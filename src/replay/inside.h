@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "plan/plan.h"
 #include "replay/engine.h"
+#include "replay/predict.h"
 #include "replay/run.h"
 #include "replay/sync.h"
 #include "replay/ticker.h"
@@ -228,6 +229,7 @@ struct lane {
 	struct run_lane_state *state; /* shared with who watches */
 	uint64_t rng;
 	struct lane_odd odd; /* of the present action */
+	struct predict predict;
 	struct batch *_Atomic batch; /* NULL: none */
 	pthread_t thread;
 	bool created;

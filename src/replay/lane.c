@@ -383,6 +383,7 @@ static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 	t.exit_ns = ticker_now_ns(&run->ticker);
 	if (UNLIKELY(got.err == EINTR) && run_is_stopped(run))
 		return false; /* by us */
+	predict_action(l, a, nr, t.exit_ns - t.enter_ns);
 	sync_set(&l->done, nr + 1);
 	lane_conclude(l, a, &got, nr, &t);
 	return true;

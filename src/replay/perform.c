@@ -185,6 +185,12 @@ static void make_slots(struct run *run)
 		atomic_init(&run->slots[i].fd, -1);
 }
 
+/* What is read, scratch, predicted times. */
+static uint64_t lane_bytes(uint64_t out_bytes)
+{
+	return out_bytes + SCRATCH_BYTES + PREDICT_KEPT * sizeof(uint64_t);
+}
+
 static int make_lane_memory(struct run *run, struct lane *l, struct err *err)
 {
 	uint64_t bytes = OUT_BUDGET / run->nr_lanes;
@@ -195,7 +201,7 @@ static int make_lane_memory(struct run *run, struct lane *l, struct err *err)
 	if (bytes < OUT_MIN_BYTES)
 		bytes = OUT_MIN_BYTES;
 	bytes &= ~(uint64_t)4095;
-	p = mmap(NULL, bytes + SCRATCH_BYTES, PROT_READ | PROT_WRITE,
+	p = mmap(NULL, lane_bytes(bytes), PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p == MAP_FAILED)
 		return err_set(err, -errno, "cannot get memory for lane %u",
@@ -203,6 +209,7 @@ static int make_lane_memory(struct run *run, struct lane *l, struct err *err)
 	l->memory = (struct lane_memory){
 		.out = p, .out_bytes = bytes, .scratch = p + bytes, .scratch_bytes = SCRATCH_BYTES
 	};
+	l->predict.ends_ns = (_Atomic uint64_t *)(void *)(p + bytes + SCRATCH_BYTES);
 	return 0;
 }
 
@@ -445,6 +452,9 @@ static void sum_up(struct run *run)
 		res->lane_cpu_ns += s->cpu_ns;
 		if (s->last_exit_ns > last_ns)
 			last_ns = s->last_exit_ns;
+		if (!lane_is_prologue(&run->lanes[i]) &&
+		    run->lanes[i].predict.last_ns > res->predicted_ns)
+			res->predicted_ns = run->lanes[i].predict.last_ns;
 	}
 	flight_sum_up(run, res);
 	res->elapsed_ns = last_ns - run->start_ns;
@@ -541,7 +551,7 @@ int run_perform_here(const char *const *plans, unsigned int nr_plans, const char
 	for (i = 0; run.lanes && i < run.nr_lanes; i++)
 		if (run.lanes[i].memory.out)
 			(void)munmap(run.lanes[i].memory.out,
-				     run.lanes[i].memory.out_bytes + SCRATCH_BYTES);
+				     lane_bytes(run.lanes[i].memory.out_bytes));
 	run_memory_release(&run);
 	for (i = 0; i < run.nr_plans; i++)
 		plan_close(run.plans[i].plan);

@@ -146,8 +146,7 @@ struct run_result {
 	uint64_t
 		nr_unverifiable; /* reads of bytes that the traces do not have: what they give is free */
 	uint64_t elapsed_ns, original_elapsed_ns;
-	uint64_t
-		predicted_ns; /* at natural speed: the elapsed time without what replay itself added */
+	uint64_t predicted_ns; /* of the program on this target (predict.h) */
 	uint64_t call_ns, original_call_ns; /* of all lanes: sums of the times in calls */
 	uint64_t edge_wait_ns, deadline_wait_ns, load_wait_ns, note_wait_ns;
 	uint64_t nr_edge_waits;
