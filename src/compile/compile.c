@@ -390,9 +390,9 @@ static int note_order(struct compiler *c)
 	if (!r && c->totals->nr_unverifiable)
 		r = note_number(c, PLAN_META_UNVERIFIABLE, c->totals->nr_unverifiable);
 	if (!r)
-		r = note_bound(c, "part_from", &c->options->from);
+		r = note_bound(c, PLAN_META_PART_FROM, &c->options->from);
 	if (!r)
-		r = note_bound(c, "part_to", &c->options->to);
+		r = note_bound(c, PLAN_META_PART_TO, &c->options->to);
 	rules_print(c->options->rules, &rules);
 	if (!r)
 		r = plan_writer_meta(c->writer, "rules", buf_str(&rules));

@@ -45,6 +45,10 @@ enum action_flag {
 /* ... and how many reads were of bytes that the trace does not have, so that they have no result. */
 #define PLAN_META_UNVERIFIABLE "unverifiable_reads"
 
+/* ... and, of a plan of a part, where that begins and ends: "#EVENT" or "TIMEns"; without one there is no end. */
+#define PLAN_META_PART_FROM "part_from"
+#define PLAN_META_PART_TO "part_to"
+
 struct action_edge {
 	uint32_t lane;
 	uint64_t nr; /* done[lane] > nr, or with `started` started[lane] > nr */

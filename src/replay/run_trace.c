@@ -17,6 +17,12 @@
 #include "replay/run_args.h"
 #include "trace/copy.h"
 
+/* Where a part begins or ends. */
+struct bound {
+	bool is_set, is_event;
+	uint64_t at; /* ns, or the number of an event */
+};
+
 struct completion {
 	const struct run_trace_options *o;
 	struct trace *notes;
@@ -27,6 +33,7 @@ struct completion {
 	struct arena arena;
 	uint32_t plan; /* whose events are being written */
 	uint64_t nr_streams; /* that were written for it */
+	struct bound from, to; /* of it, when it is of a part */
 	struct err *err;
 };
 
@@ -120,6 +127,31 @@ static void apply_note(struct event *ev, const struct event *note)
 		ev->outcome = note->outcome;
 }
 
+static struct bound read_bound(struct plan *p, const char *key)
+{
+	struct buf buf = { 0 };
+	const char *text = trace_meta(plan_container(p), key, &buf);
+	struct bound b = { .is_set = text };
+
+	if (text) {
+		b.is_event = *text == '#';
+		b.at = strtoull(text + b.is_event, NULL, 10);
+	}
+	buf_release(&buf);
+	return b;
+}
+
+static bool is_at(const struct bound *b, const struct event *ev)
+{
+	return (b->is_event ? ev->seq : ev->enter_ns) >= b->at;
+}
+
+/* Nobody was to perform it. */
+static bool is_outside(const struct completion *c, const struct event *ev)
+{
+	return (c->from.is_set && !is_at(&c->from, ev)) || (c->to.is_set && is_at(&c->to, ev));
+}
+
 /* An event of the original becomes one of the run. Its values are changed in place. */
 static int write_event(struct completion *c, struct trace *from, struct trace_stream *s,
 		       struct thread_notes *n, struct event *ev)
@@ -137,6 +169,8 @@ static int write_event(struct completion *c, struct trace *from, struct trace_st
 		r = step_notes(c, n);
 		if (r < 0)
 			return r;
+	} else if (is_outside(c, ev)) {
+		return 0;
 	} else {
 		ev->enter_ns = ev->exit_ns = n->last_ns;
 		ev->flags |= EVENT_NO_TIME | EVENT_SIMULATED;
@@ -361,6 +395,8 @@ static int write_plan(struct completion *c, const char *path)
 
 	if (r < 0)
 		return r;
+	c->from = read_bound(p, PLAN_META_PART_FROM);
+	c->to = read_bound(p, PLAN_META_PART_TO);
 	t = plan_data_source(p);
 	whole = t != plan_container(p);
 	c->nr_streams = 0;

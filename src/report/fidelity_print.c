@@ -30,13 +30,15 @@ static void put_duration(struct buf *b, int width, uint64_t ns)
 	buf_release(&text);
 }
 
-/* As signed percent. */
+/* As signed percent; what is too large for that as a factor, so that columns stay columns. */
 static void put_error(struct buf *b, int width, double error)
 {
 	char text[32] = "-";
 
-	if (isfinite(error))
+	if (isfinite(error) && error < 100)
 		(void)snprintf(text, sizeof(text), "%+.1f%%", error * 100);
+	else if (isfinite(error))
+		(void)snprintf(text, sizeof(text), error < 99999 ? "x%.0f" : "x%.0e", error + 1);
 	put_cell(b, width, text);
 }
 

@@ -50,6 +50,13 @@ ok $? '--tolerance'
 run 0 compare --json a.trace a.trace b.trace a.trace && json '[c["b"] for c in d["comparisons"]] == ["a.trace", "b.trace", "a.trace"]'
 ok $? 'any number of traces'
 
+# A thousand, and millions of times as slow: all lines of the table are of the same width.
+sed 's/\(#[46] [0-9]*+\)[0-9]*/\11000000/; s/\(#2 [0-9]*+\)[0-9]*/\1100000000000/' a.txt >slow.txt
+make slow
+run 0 compare a.trace slow.trace && grep -q ' x999 ' out && grep -q ' x3e+07 ' out &&
+	[ "$(sed -n '/^desc/,/^all/p' out | awk '{ print length($0) }' | sort -u | wc -l)" -eq 1 ]
+ok $? 'huge errors are factors, and columns stay columns'
+
 # Other threads, fewer events, no times at all.
 sed -n '/#[246] /p' a.txt | sed 's/#\([0-9]*\) [0-9]*+[0-9]* /#\1 /' >c.txt
 make c
