@@ -79,7 +79,8 @@ int overlap_let_pass(struct compiler *c, struct err *err)
 	struct event *ev;
 	int r;
 
-	if (c->nr_streams < 2 || !fsmodel_changes_names(c->model, present))
+	if (c->nr_streams < 2 || !window_overlaps(c->window) ||
+	    !fsmodel_changes_names(c->model, present))
 		return 0;
 	for (unsigned int tries = 0; tries < TRIES_MAX; tries++) {
 		r = next_to_pass(c, &ev, &facts, err);

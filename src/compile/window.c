@@ -59,6 +59,11 @@ int window_pending(struct window *w, struct event *const **ret, size_t *ret_nr, 
 	return trace_iter_pending(w->iter, w->present->exit_ns, ret, ret_nr, err);
 }
 
+bool window_overlaps(const struct window *w)
+{
+	return trace_iter_overlaps(w->iter, w->present->exit_ns);
+}
+
 bool window_load(struct window *w, struct event *ev)
 {
 	if (!trace_iter_load(w->iter, ev))

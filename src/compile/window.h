@@ -26,6 +26,8 @@ struct event *window_present(const struct window *w);
  */
 MUST_CHECK int window_pending(struct window *w, struct event *const **ret, size_t *ret_nr,
 			      struct err *err);
+/* Whether one of another thread was entered before the present one was over: cheap. */
+bool window_overlaps(const struct window *w);
 /* False: its arguments are malformed. */
 MUST_CHECK bool window_load(struct window *w, struct event *ev);
 /* A pending event is done: it will not come again. */

@@ -46,7 +46,9 @@ struct trace_iter {
 	struct source *current; /* whose event was given out last, if it has not gone on since */
 	uint64_t loaded_bytes;
 	struct event given;
-	struct arena arena; /* of the arguments of `given` */
+	struct arena arena; /* of the arguments of `given`; but their texts lie in a block: */
+	const struct source *giver; /* that of this one; NULL: it has left it */
+	struct buf left_stored, left_plain; /* in these */
 	uint64_t turn; /* counts events given out */
 	VEC(struct event *) pending;
 	struct arena ahead; /* of the arguments of heads that were loaded before their turn */
@@ -70,8 +72,27 @@ static bool in_range(const struct trace_query *q, uint64_t first_ns, uint64_t la
 
 /* Sources. */
 
+static void swap_bufs(struct buf *a, struct buf *b)
+{
+	struct buf c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+/* The source needs its block no more; whoever has the event that was given out may. */
+static void leave_block(struct trace_iter *it, struct source *s)
+{
+	if (s != it->giver)
+		return;
+	swap_bufs(&s->stored, &it->left_stored);
+	swap_bufs(&s->plain, &it->left_plain);
+	it->giver = NULL;
+}
+
 static void free_source(struct trace_iter *it, struct source *s)
 {
+	leave_block(it, s);
 	it->loaded_bytes -= s->loaded_bytes;
 	buf_release(&s->stored);
 	buf_release(&s->plain);
@@ -83,8 +104,10 @@ static int load_block(struct trace_iter *it, struct source *s, struct err *err)
 	const struct block_entry *e = &it->t->blocks.items[s->block];
 	struct block_read b = { .stored = &s->stored, .plain = &s->plain };
 	struct events_prefix p;
-	int r = trace_read_block(it->t, e->offset, &b, err);
+	int r;
 
+	leave_block(it, s);
+	r = trace_read_block(it->t, e->offset, &b, err);
 	it->loaded_bytes -= s->loaded_bytes;
 	s->loaded_bytes = s->stored.cap + s->plain.cap;
 	it->loaded_bytes += s->loaded_bytes;
@@ -326,6 +349,7 @@ int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err)
 
 	arena_reset(&it->arena);
 	arena_reset(&it->ahead);
+	it->giver = NULL;
 	it->turn++;
 	for (;;) {
 		r = step_current(it, err);
@@ -347,6 +371,7 @@ int trace_iter_next(struct trace_iter *it, struct event **ret, struct err *err)
 		if (r < 0)
 			return r;
 	}
+	it->giver = s;
 	*ret = &it->given;
 	return 1;
 }
@@ -385,6 +410,15 @@ int trace_iter_ahead(struct trace_iter *it, uint32_t stream, unsigned int class,
 		return row_class(head->row) == class && trace_iter_load(it, head);
 	}
 	return 0;
+}
+
+bool trace_iter_overlaps(const struct trace_iter *it, uint64_t until_ns)
+{
+	for (size_t i = 0; i < it->nr_heap; i++) {
+		if (it->heap[i] != it->current && it->heap[i]->head.enter_ns < until_ns)
+			return true;
+	}
+	return it->nr_waiting && it->waiting[it->nr_waiting - 1]->first_ns < until_ns;
 }
 
 static int by_turn(const void *a, const void *b)
@@ -482,6 +516,8 @@ void trace_iter_close(struct trace_iter *it)
 		free_source(it, it->heap[i]);
 	arena_release(&it->arena);
 	arena_release(&it->ahead);
+	buf_release(&it->left_stored);
+	buf_release(&it->left_plain);
 	VEC_RELEASE(&it->pending);
 	free(it->waiting);
 	free(it->heap);

@@ -109,6 +109,8 @@ MUST_CHECK int trace_iter_ahead(struct trace_iter *it, uint32_t stream, unsigned
 MUST_CHECK int trace_iter_pending(struct trace_iter *it, uint64_t until_ns,
 				  struct event *const **ret, size_t *ret_nr, struct err *err);
 MUST_CHECK bool trace_iter_load(struct trace_iter *it, struct event *ev);
+/* Whether there is any but that of the stream at hand that was entered before then: cheap. */
+bool trace_iter_overlaps(const struct trace_iter *it, uint64_t until_ns);
 /* A pending event shall not come again. The list of pending ones is not valid any more. */
 MUST_CHECK int trace_iter_take(struct trace_iter *it, struct event *ev, struct err *err);
 

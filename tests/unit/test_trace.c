@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <setjmp.h>
 
@@ -517,6 +518,47 @@ static void test_ahead_changes_nothing(void **state)
 	trace_iter_close(looked);
 }
 
+/* The event at hand stays as it is while its stream goes on to another block, or ends. */
+static void test_pending_keeps_present(void **state)
+{
+	struct trace_query q = { .order = TRACE_BY_EXIT };
+	struct trace_stream *streams[3];
+	struct event *const *pending;
+	struct trace_iter *it;
+	struct event *ev;
+	uint64_t n = 0;
+	char text[32];
+	size_t nr;
+
+	(void)state;
+	begin();
+	for (uint32_t i = 0; i < 3; i++)
+		streams[i] = trace_feed_open_stream(feed, 1, 1 + i);
+	for (uint64_t i = 0; i < 60000; i++) {
+		struct event made = { .row = row_by_id(SC_unlink),
+				      .enter_ns = i * 20,
+				      .exit_ns = i * 20 + 10 };
+
+		(void)snprintf(text, sizeof(text), "/name/%llu", (unsigned long long)i);
+		arena_reset(&arena);
+		made.args[0] = value_str(&arena, text);
+		OK(trace_feed_event(feed, streams[i % 3], &made));
+	}
+	end();
+	reopen();
+	it = iterate(&q);
+	while ((ev = next(it))) {
+		OK(trace_iter_pending(it, ev->exit_ns, &pending, &nr, &err));
+		for (size_t i = 0; i < nr; i++)
+			assert_true(trace_iter_load(it, pending[i]));
+		(void)snprintf(text, sizeof(text), "/name/%llu", (unsigned long long)n++);
+		assert_int_equal(ev->args[0].data->len_bytes, strlen(text));
+		assert_memory_equal(ev->args[0].data->bytes, text, strlen(text));
+	}
+	assert_int_equal(n, 60000);
+	trace_iter_close(it);
+}
+
 static void test_iterators_side_by_side(void **state)
 {
 	const struct trace_query by_enter = { 0 }, by_exit = { .order = TRACE_BY_EXIT };
@@ -629,6 +671,7 @@ int main(void)
 		TEST(test_without_arguments),
 		TEST(test_ahead),
 		TEST(test_pending),
+		TEST(test_pending_keeps_present),
 		TEST(test_ahead_changes_nothing),
 		TEST(test_iterators_side_by_side),
 		TEST(test_tid_used_again),
