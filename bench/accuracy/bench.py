@@ -91,7 +91,9 @@ class Bench:
             argv = self.group.wrap(argv)
         cold()
         start = time.monotonic()
-        call([self.reprise, "record", "-f", "--data=none", "--recorder=" + self.recorder, "--path", storage.directory + "/**", "-o", trace, "--"] + argv)
+        # Real programs read what is in their files, so the replay's tree must have it.
+        contents = "--contents=" + ("64M" if name in programs.REAL else "0")
+        call([self.reprise, "record", "-f", "--data=none", contents, "--recorder=" + self.recorder, "--path", storage.directory + "/**", "-o", trace, "--"] + argv)
         seconds = time.monotonic() - start
         shutil.rmtree(data)
         return {"program": name, "a": storage.text, "trace": trace, "data": data, "traced_s": seconds}

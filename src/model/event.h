@@ -63,6 +63,11 @@ struct event {
 	uint64_t enter_ns, exit_ns; /* since the trace began */
 	uint64_t cpu_ns; /* of the thread, at the exit; 0: not known */
 	uint64_t held_ns; /* for how long the recorder itself held the thread around this call */
+	/*
+	 * CPU time that the thread used between its call before and this one,
+	 * without what stops of the recorder took of it; 0: not known.
+	 */
+	uint64_t gap_cpu_ns;
 	uint64_t
 		origin; /* line or record number in an imported file, event of the original in a run; 0: none */
 	struct outcome outcome;

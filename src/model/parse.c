@@ -189,6 +189,8 @@ static int parse_detail(struct parser *p, struct event *ev)
 		return scan_take_unsigned(&p->scan, UINT64_MAX, &ev->cpu_ns);
 	if (scan_word_is(w, "held"))
 		return scan_take_unsigned(&p->scan, UINT64_MAX, &ev->held_ns);
+	if (scan_word_is(w, "gap_cpu"))
+		return scan_take_unsigned(&p->scan, UINT64_MAX, &ev->gap_cpu_ns);
 	if (scan_word_is(w, "ppid"))
 		return scan_take_u32(&p->scan, &ev->ppid);
 	if (scan_word_is(w, "pgid"))

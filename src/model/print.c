@@ -685,6 +685,7 @@ static void put_details(struct buf *out, const struct event *ev)
 	}
 	before = put_detail(out, before, "cpu=", ev->cpu_ns);
 	before = put_detail(out, before, "held=", ev->held_ns);
+	before = put_detail(out, before, "gap_cpu=", ev->gap_cpu_ns);
 	before = put_detail(out, before, "ppid=", ev->ppid);
 	before = put_detail(out, before, "pgid=", ev->pgid);
 	before = put_detail(out, before, "origin=", ev->origin);

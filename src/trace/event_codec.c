@@ -16,6 +16,7 @@ enum event_part {
 	PART_PPID,
 	PART_PGID,
 	PART_ORIGIN,
+	PART_GAP_CPU,
 	PART_MAX,
 };
 
@@ -37,6 +38,7 @@ static unsigned int collect_parts(const struct event *ev, uint64_t seq,
 	PART(PART_PPID, ev->ppid != state->ppid, ev->ppid)
 	PART(PART_PGID, ev->pgid != state->pgid, ev->pgid)
 	PART(PART_ORIGIN, ev->origin, ev->origin)
+	PART(PART_GAP_CPU, ev->gap_cpu_ns, ev->gap_cpu_ns)
 #undef PART
 	return set;
 }
@@ -117,6 +119,7 @@ static void apply_parts(uint64_t set, const uint64_t parts[PART_MAX], struct eve
 	if (HAS(PART_PGID))
 		state->pgid = (uint32_t)parts[PART_PGID];
 	ev->origin = HAS(PART_ORIGIN) ? parts[PART_ORIGIN] : 0;
+	ev->gap_cpu_ns = HAS(PART_GAP_CPU) ? parts[PART_GAP_CPU] : 0;
 #undef HAS
 	ev->seq = state->seq;
 	ev->cpu_ns = state->cpu_ns;

@@ -290,6 +290,8 @@ class Trace:
                 yield f"something was lost: {line}"
         for tid, events in self.by_tid.items():
             yield from self.thread_problems(events)
+        if not any("gap_cpu" in ev.details for events in self.by_tid.values() for ev in events):
+            yield "no processor time between calls is known"
         seen = {}
         for events in self.by_tid.values():
             for ev in events:
@@ -309,8 +311,10 @@ class Trace:
                 yield f"{ev.thread} #{ev.seq} ends before it begins: {ev.text[:100]}"
             if b and (ev.enter < b.leave or ev.seq <= b.seq):
                 yield f"{ev.thread} #{ev.seq} begins before #{b.seq} ended: {b.text[:100]} / {ev.text[:100]}"
+            used, gap = int(ev.details.get("cpu", 0)), int(ev.details.get("gap_cpu", 0))
+            if used and b and "cpu" in b.details and gap > max(1, used - cpu[ev.thread]):
+                yield f"{ev.thread} #{ev.seq}: {gap} ns of processor time before it, {used - cpu[ev.thread]} with it: {ev.text[:100]}"
             before[ev.thread] = ev
-            used = int(ev.details.get("cpu", 0))
             if used and used < cpu.get(ev.thread, 0):
                 yield f"{ev.thread} #{ev.seq}: processor time goes back: {ev.text[:100]}"
             cpu[ev.thread] = used or cpu.get(ev.thread, 0)

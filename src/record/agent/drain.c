@@ -232,6 +232,7 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 			     .enter_ns = to_ns(tr, t->agent, rec->enter_tsc, now_ns),
 			     .exit_ns = to_ns(tr, t->agent, rec->exit_tsc, now_ns),
 			     .held_ns = t->held_ns };
+	t->event_cpu_ns = 0; /* not asked: no stop is worth what it would tell */
 	ev.outcome = (struct outcome){ .ret = rec->ret };
 	if (rec->ret < 0 && rec->ret > -4096)
 		ev.outcome = (struct outcome){ .ret = -1, .err = (int32_t)-rec->ret };

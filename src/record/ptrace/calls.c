@@ -18,6 +18,7 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "record/ptrace/registers.h"
 #include "record/ptrace/tracer.h"
@@ -221,6 +222,18 @@ static bool wants_call(struct tracer *tr, struct tracee *t)
 	return false;
 }
 
+/* CPU time since the last event, but for what our stops took of it. */
+static uint64_t gap_cpu_ns(struct tracer *tr, struct tracee *t)
+{
+	uint64_t now_ns = cpu_read_ns(&tr->cpus, &t->cpu, t->pid, t->tid);
+	uint64_t stops_ns = (t->nr_gap_stops + 1) * tr->cost.stop_cpu_ns; /* half of two */
+	uint64_t gap_ns = clock_sub_ns(clock_sub_ns(now_ns, t->event_cpu_ns), stops_ns);
+
+	if (!now_ns || !t->event_cpu_ns)
+		return 0;
+	return gap_ns ? gap_ns : 1; /* known to be none */
+}
+
 static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_syscall_info *info,
 		     uint64_t seen_ns)
 {
@@ -243,8 +256,10 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	agent_at_call(tr, t, info->instruction_pointer);
 	t->nr = info->entry.nr;
 	t->unwanted = !wants_call(tr, t);
-	if (!t->unwanted)
+	if (!t->unwanted) {
+		t->gap_cpu_ns = gap_cpu_ns(tr, t);
 		read_entry(tr, t);
+	}
 	/* After its arguments were read: they are recorded as they are. */
 	if (clones_is_one(t->row))
 		enter_clone(tr, t);
@@ -255,6 +270,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	if (!t->unwanted) {
 		t->held_ns += t->carried_ns;
 		t->carried_ns = 0;
+		t->nr_gap_stops = 0;
 	}
 }
 
@@ -421,8 +437,10 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 		follow_unwanted(tr, t, &o);
 	}
 	note_odd_calls(tr, t, &o);
-	if (t->unwanted)
+	if (t->unwanted) {
 		t->carried_ns += t->held_ns + tracer_now(tr) - seen_ns;
+		t->nr_gap_stops += 2;
+	}
 	t->row = NULL;
 	if (t->execing)
 		tracer_finish_exec(tr, t);

@@ -82,6 +82,9 @@ void tracer_make_call(struct tracer *tr, struct tracee *t, struct outcome outcom
 			       .outcome = outcome };
 	if (!(t->flags & EVENT_UNFINISHED))
 		ret->cpu_ns = cpu_read_ns(&tr->cpus, &t->cpu, t->pid, t->tid);
+	ret->gap_cpu_ns = t->gap_cpu_ns;
+	t->event_cpu_ns = ret->cpu_ns;
+	t->gap_cpu_ns = 0;
 	memcpy(ret->args, t->args, t->row->nr_args * sizeof(*t->args));
 	ret->held_ns = t->held_ns + tracer_now(tr) - seen_ns;
 }

@@ -75,6 +75,7 @@ void tracer_start_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint
 	int r = tr->silent ? 0 : tracer_begin_thread(tr, t, parent, clone_flags, how);
 
 	t->state = TRACEE_RUNNING;
+	t->event_cpu_ns = cpu_read_ns(&tr->cpus, &t->cpu, t->pid, t->tid);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }

@@ -60,6 +60,9 @@ struct tracee {
 	struct hidden_flag hidden;
 	uint64_t enter_ns, held_ns;
 	uint64_t carried_ns; /* held since the last call that was recorded, for the next */
+	uint64_t event_cpu_ns; /* its CPU time at the last event; 0: not known */
+	uint64_t nr_gap_stops; /* since then, in calls that are not recorded */
+	uint64_t gap_cpu_ns; /* before the call that it is in */
 	bool entry_denied; /* of this call: memory was refused, bytes were cut */
 	uint64_t entry_cut_bytes, entry_unread;
 	struct value args[ROW_ARGS_MAX];
