@@ -5,7 +5,7 @@
  *
  *   shared memory of one program image (and of what it forks):
  *
- *     rules | slot | slot | ...          slot: block, ring
+ *     rules | names | slot | slot | ...  slot: block, ring
  *
  *   block: one thread's state, found by the agent through its gs register
  *   ring:  records of calls, written by the thread, taken by the recorder
@@ -14,6 +14,11 @@
  * rules from the table of calls, so that the agent knows no call by itself. A
  * call without a rule, and one whose record does not fit, is made at its own
  * place in the program, where the recorder sees it by ptrace.
+ *
+ * Calls that change names, or what they lead to, must not be made before the
+ * recorder has noted what is there. It puts each name that it has noted, and
+ * that leads to a file or nowhere, into the set of names: as a hash of the text and of the
+ * thread's block.where, which changes when names may have come to mean something else.
  */
 #ifndef MODEL_WIRE_H
 #define MODEL_WIRE_H
@@ -71,7 +76,8 @@ struct wire_block {
 	uint64_t call_head; /* head when the call began: its record is there */
 	uint64_t rule; /* number of its rule */
 	uint64_t limit; /* address behind the room of its record */
-	uint64_t pad[4];
+	uint64_t where; /* what names mean to the thread; the recorder's */
+	uint64_t pad[3];
 	uint64_t tail; /* bytes ever taken; the recorder's */
 };
 
@@ -118,6 +124,8 @@ struct wire_piece {
 #define WIRE_RULE_USED 1 /* calls that it fits are recorded by the agent */
 #define WIRE_RULE_AT                                                                               \
 	2 /* only with a path that does not begin at the descriptor in its first register */
+#define WIRE_RULE_NAMES                                                                            \
+	8 /* when also_* does not hold, or is not there: if all its paths are in the set */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */
@@ -156,9 +164,29 @@ struct wire_copy {
 static_assert(sizeof(struct wire_record) % 8 == 0, "alignment");
 static_assert(sizeof(struct wire_rule) == 40 + 16 * WIRE_PIECES_MAX, "layout");
 
+/* The set of names: hashes, 0 where there is none, looked for from the hash's own place on. */
+#define WIRE_NR_NAMES 4096
+#define WIRE_NAME_PROBES 8
+
+/* len: with the NUL. Both sides have to come to the same. */
+static inline __attribute__((always_inline)) uint64_t wire_name(uint64_t where, uint64_t nr,
+								const char *path, uint64_t len)
+{
+	uint64_t h = where * UINT64_C(0x9e3779b97f4a7c15) ^ nr, i;
+
+	for (i = 0; i < len; i++)
+		h = (h ^ (uint8_t)path[i]) * UINT64_C(0x100000001b3);
+	h ^= h >> 32;
+	h *= UINT64_C(0xd6e8feb86659fd93);
+	h ^= h >> 32;
+	return h ? h : 1;
+}
+
 #define WIRE_RULES_BYTES ((WIRE_NR_RULES * sizeof(struct wire_rule) + 4095) / 4096 * 4096)
 #define WIRE_SLOT_BYTES (WIRE_BLOCK_BYTES + WIRE_RING_BYTES)
-#define WIRE_SHARED_BYTES (WIRE_RULES_BYTES + (uint64_t)WIRE_NR_SLOTS * WIRE_SLOT_BYTES)
+#define WIRE_NAMES_BYTES (WIRE_NR_NAMES * sizeof(uint64_t))
+#define WIRE_SLOTS_AT (WIRE_RULES_BYTES + WIRE_NAMES_BYTES)
+#define WIRE_SHARED_BYTES (WIRE_SLOTS_AT + (uint64_t)WIRE_NR_SLOTS * WIRE_SLOT_BYTES)
 #endif
 
 #endif

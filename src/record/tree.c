@@ -140,6 +140,7 @@ void tree_leave(struct tree *t, pid_t pid)
 	what = map_remove(&t->unsettled, &pid, sizeof(pid));
 	if (!what)
 		return;
+	t->nr_changes++;
 	tree_places_forget(t->places);
 	if (what != t->places)
 		forget_seen(t);
@@ -147,6 +148,7 @@ void tree_leave(struct tree *t, pid_t pid)
 
 static void unsettle(struct tree *t, pid_t tid)
 {
+	t->nr_changes++;
 	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t;
 	tree_places_forget(t->places);
 	forget_seen(t);
@@ -155,6 +157,7 @@ static void unsettle(struct tree *t, pid_t tid)
 /* Only where relative names of the thread begin may change: the keys of what was seen have that. */
 static void unsettle_base(struct tree *t, pid_t tid)
 {
+	t->nr_changes++;
 	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t->places;
 	tree_places_forget(t->places);
 }
@@ -266,14 +269,15 @@ static void start_at(struct walk_request *q, int64_t dirfd)
 	q->fd = (int)dirfd;
 }
 
+/* The type of what is at the path's end, when it had to be walked. */
 static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
-			      const struct value *args, unsigned int i)
+			      const struct value *args, unsigned int i, bool anew)
 {
 	const struct arg *a = &row->args[i];
 	struct walk_request q = { .tid = tid, .base = WALK_FROM_CWD };
 
 	/* What is renamed is looked at each time: is it a directory now? */
-	q.anew = t->row_uses[row->id] & USE_MOVES_NAMES;
+	q.anew = anew || t->row_uses[row->id] & USE_MOVES_NAMES;
 	q.content = t->row_uses[row->id] & USE_CONTENT;
 	if (a->kind == KIND_SOCKADDR) {
 		q.follow = true;
@@ -338,7 +342,7 @@ static void touch_paths(struct tree *t, pid_t tid, const struct row *row, const 
 				touch_request(t, tid, &args[i].items[k]);
 			continue;
 		}
-		type = touch_arg(t, tid, row, args, i);
+		type = touch_arg(t, tid, row, args, i, false);
 		moved |= type == S_IFDIR || type == S_IFLNK;
 	}
 	if (moves && (moved || row->id == SC_symlink || row->id == SC_symlinkat))
@@ -426,9 +430,31 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 		unsettle_base(t, pid);
 	if (use & USE_MOVES_BASE)
 		unsettle(t, pid);
+	/* The new name may be one of a symlink. */
+	if (row->id == SC_link || row->id == SC_linkat)
+		t->nr_changes++;
 	if (use & USE_NEW_THREAD)
 		tree_places_forget_threads(t->places);
 	if (use & USE_ENDS)
 		tree_places_forget(t->places);
 	return t->r;
+}
+
+uint64_t tree_nr_changes(const struct tree *t)
+{
+	return t->nr_changes;
+}
+
+bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struct value *args)
+{
+	unsigned int i, type;
+
+	for (i = 0; i < row->nr_args && !t->r && !t->unsettled.nr_live; i++) {
+		if (row->args[i].kind != KIND_PATH)
+			continue;
+		type = touch_arg(t, pid, row, args, i, true);
+		if (type && type != S_IFREG)
+			return false;
+	}
+	return !t->r && !t->unsettled.nr_live;
 }

@@ -49,6 +49,14 @@ MUST_CHECK int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exe
  * then, or the thread's next tree_touch(), every path is looked up anew.
  */
 void tree_leave(struct tree *t, pid_t pid);
+/*
+ * For who keeps names by himself that were touched: whether those of this call
+ * lead to files or nowhere, and no call is under way that changes what names mean
+ * (a call has to be touched before); and how often that was changed: names of before
+ * are to be touched again.
+ */
+bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struct value *args);
+uint64_t tree_nr_changes(const struct tree *t);
 /* Writes the final state of every path that was touched, and the mounts. */
 MUST_CHECK int tree_finish(struct tree *t, uint64_t now_ns);
 

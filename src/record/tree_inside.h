@@ -85,6 +85,7 @@ struct tree {
 	struct blob_map seen; /* hashes of (root, start, path): nothing more to be done */
 	struct blob_map listed; /* hashes of (device, inode) */
 	struct blob_map contents; /* the same, of files whose content was asked for */
+	uint64_t nr_changes; /* counts what makes known names unknown */
 	struct map unsettled; /* threads in a call that may change what names mean */
 	VEC(struct tree_device) devices;
 	struct arena names; /* of struct noted */

@@ -28,8 +28,29 @@ PROGRAMS = {
     "python": "python3 -S -c 'import os; f = open(\"a\", \"wb\"); f.write(bytes(300000)); f.close(); "
     "os.stat(\"a\"); os.path.exists(\"b\"); os.remove(\"a\"); os.mkdir(\"d\"); os.chdir(\"d\"); open(\"e\", \"w\").close()'",
     "sqlite": "sqlite3 d.db 'pragma journal_mode=off; create table t(a); insert into t values(1),(2); select sum(a) from t;'",
+    # Names that are known, and then mean something else: what was there before must be noted all the same.
+    "names": "cat > p <<'E'\n"
+    "import os\n"
+    "def put(path, text):\n"
+    "    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644); os.write(fd, text); os.close(fd)\n"
+    "def work(nr):\n"
+    "    for i in range(nr):\n"
+    "        put('a', b'x' * i); os.rename('a', 'z'); os.rename('z', 'b'); put('a', b'y'); os.unlink('b')\n"
+    "        put('new', b'z'); os.unlink('new')\n"
+    "os.chdir('before'); work(9); os.chdir('d'); work(9); os.chdir('..')\n"
+    "for i in range(3): put('d/a', b'1'); put('l', b'2'); put('s', b'3')\n"
+    "os.rename('d', 'e'); os.rename('f', 'd')\n"
+    "for i in range(3): put('d/a', b'4'); put('e/a', b'5')\n"
+    "os.unlink('s'); os.link('t', 's'); os.unlink('l'); os.symlink('c', 'l')\n"
+    "for i in range(3): put('s', b'6'); put('l', b'7')\n"
+    "if not os.fork(): os.chdir('e'); put('c', b'8'); put('c', b'9'); os._exit(0)\n"
+    "os.wait(); put('c', b'10'); put('c', b'11'); os.rmdir('g'); os.mkdir('g'); put('g/a', b'12'); put('g/a', b'13')\n"
+    "E\n"
+    "python3 -S p",
     "tar": "tar cf t.tar --sort=name -C / etc/passwd etc/hosts && tar tf t.tar > list",
 }
+
+TOOLS = {"python": "python3", "names": "python3", "sqlite": "sqlite3"}
 
 RANDOM = re.compile(r"^(getrandom|sysinfo|read\(fd=3, buf=\S+, count=4\)|getrusage|blob|stream|meta|tree_entry\(.*\"/((proc|dev|sys)\b|tmp\"))|"
                     r"^tree_entry\(tree=final, path=\"/(etc|usr|var|root)")
@@ -60,11 +81,24 @@ def lines_of(trace):
     return found
 
 
+def make_tree(top):
+    """What is there before the program begins."""
+    for directory in ("", "d", "f", "g"):
+        os.mkdir(os.path.join(top, directory))
+    for name in ("a", "b", "c", "d/a", "d/b", "d/c", "f/a", "f/c"):
+        with open(os.path.join(top, name), "w", encoding="ascii") as f:
+            f.write("before: " + name)
+    os.symlink("b", os.path.join(top, "l"))
+    os.symlink("c", os.path.join(top, "s"))
+    os.symlink("d/c", os.path.join(top, "t"))
+
+
 def record(recorder, script, scratch):
-    """(exit status and output, lines) of one run, in an empty directory of the same name each time."""
+    """(exit status and output, lines) of one run, in a directory of the same name each time."""
     work, trace = os.path.join(scratch, "work"), os.path.join(scratch, recorder + ".trace")
     shutil.rmtree(work, ignore_errors=True)
     os.mkdir(work)
+    make_tree(os.path.join(work, "before"))
     p = subprocess.run([REPRISE, "record", "-q", "--contents=0", "--recorder=" + recorder, "-o", trace,
                         "--", "/bin/sh", "-c", script],
                        cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -107,7 +141,7 @@ def main():
             return 0
         print(f"1..{len(PROGRAMS)}")
         for number, (name, script) in enumerate(PROGRAMS.items(), 1):
-            tool = name if name in ("perl", "tar") else {"python": "python3", "sqlite": "sqlite3"}.get(name)
+            tool = name if name in ("perl", "tar") else TOOLS.get(name)
             if tool and not shutil.which(tool):
                 print(f"ok {number} - {name} # SKIP there is no {tool}")
                 continue

@@ -264,14 +264,15 @@ static void rules_fit_rows(void **state)
 static void leaves_calls_to_the_tracer(void **state)
 {
 	static const uint16_t left[] = {
-		SC_creat,      SC_unlink, SC_chmod,	   SC_execve,	      SC_clone,
-		SC_vfork,      SC_wait4,  SC_rt_sigreturn, SC_io_uring_enter, SC_seccomp,
-		SC_exit_group, SC_chdir,  SC_getdents64,
+		SC_mkdir,      SC_rmdir, SC_chmod,	  SC_execve,	     SC_clone,
+		SC_vfork,      SC_wait4, SC_rt_sigreturn, SC_io_uring_enter, SC_seccomp,
+		SC_exit_group, SC_chdir, SC_getdents64,
 	};
 	static const uint16_t taken[] = {
 		SC_openat, SC_mmap,  SC_newfstatat, SC_read,  SC_pwrite64,
 		SC_writev, SC_fsync, SC_close,	    SC_lseek, SC_getppid,
 	};
+	static const uint16_t naming[] = { SC_open, SC_creat, SC_unlink, SC_unlinkat, SC_rename };
 	struct wire_rule r = { 0 };
 	size_t i;
 
@@ -280,6 +281,11 @@ static void leaves_calls_to_the_tracer(void **state)
 		assert_false(rules_for_row(row_by_id(left[i]), DATA_ALL, &r));
 	for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
 		assert_true(rules_for_row(row_by_id(taken[i]), DATA_ALL, &r));
+	/* Only when their names are known. */
+	for (i = 0; i < sizeof(naming) / sizeof(naming[0]); i++) {
+		assert_true(rules_for_row(row_by_id(naming[i]), DATA_ALL, &r));
+		assert_true(r.flags & WIRE_RULE_NAMES);
+	}
 }
 
 /* The same answer whenever and in whichever order it is asked, and close to the clock. */

@@ -101,6 +101,13 @@ void agent_turn_all_off(struct tracer *tr)
 	(void)tr;
 }
 
+void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
+{
+	(void)tr;
+	(void)t;
+	(void)at_entry;
+}
+
 void agent_settle(struct tracer *tr)
 {
 	(void)tr;

@@ -88,7 +88,7 @@ void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES])
 
 static uint64_t slot_offset(unsigned int slot)
 {
-	return WIRE_RULES_BYTES + (uint64_t)slot * WIRE_SLOT_BYTES;
+	return WIRE_SLOTS_AT + (uint64_t)slot * WIRE_SLOT_BYTES;
 }
 
 static struct wire_block *block_of(const struct agent_image *im, unsigned int slot)
@@ -96,8 +96,9 @@ static struct wire_block *block_of(const struct agent_image *im, unsigned int sl
 	return (struct wire_block *)(void *)(im->shared + slot_offset(slot));
 }
 
-static void take_slot(struct tracer *tr, struct agent_thread *at)
+static void take_slot(struct tracer *tr, const struct tracee *t)
 {
+	struct agent_thread *at = t->agent;
 	struct agent_image *im = at->space->image;
 	struct wire_block *b;
 	unsigned int slot = 1;
@@ -116,6 +117,7 @@ static void take_slot(struct tracer *tr, struct agent_thread *at)
 		.off = im->off,
 		.ring = im->remote + slot_offset(slot) + WIRE_BLOCK_BYTES,
 		.rules = im->remote,
+		.where = names_where(tr->agent, t),
 	};
 	at->stop_ns = tracer_now(tr);
 }
@@ -142,7 +144,7 @@ static void join(struct tracer *tr, struct tracee *t, struct agent_space *space)
 	t->agent = xcalloc(1, sizeof(*t->agent));
 	t->agent->space = space;
 	space->nr_threads++;
-	take_slot(tr, t->agent);
+	take_slot(tr, t);
 }
 
 void agent_first_stop(struct tracee *t)

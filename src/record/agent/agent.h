@@ -66,6 +66,11 @@ uint64_t agent_nr_events(const struct agent *a);
 /* Reads of memory that the agent should have copied, and has not: what is missing for that. */
 uint64_t agent_nr_missed(const struct agent *a);
 /*
+ * After the tree was told of the entry or the exit of a call that the tracer sees:
+ * from then on the agent may make such a call itself, or not any more.
+ */
+void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry);
+/*
  * Before a call that the tracer sees goes on: all that was done before it is
  * taken in, and the paths of calls that are being made are noted.
  */

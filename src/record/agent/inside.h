@@ -17,6 +17,7 @@ struct agent {
 	struct ticks ticks;
 	struct map files; /* struct file_key -> struct sites */
 	struct agent_image *images; /* all of them */
+	uint64_t nr_changes; /* of the tree: how often names came to mean something else */
 	uint64_t nr_events; /* that the agent recorded */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
 };
@@ -28,6 +29,7 @@ struct agent_image {
 	uint8_t *shared; /* here */
 	uint64_t remote; /* there */
 	bool off;
+	unsigned int nr_names; /* in the set */
 	bool slots[WIRE_NR_SLOTS]; /* taken; the first is for threads that find none free */
 };
 
@@ -97,6 +99,11 @@ void agent_texts_forget(struct agent_space *space);
 /* All that the kernel has mapped at the execve. */
 void agent_texts_patch_image(struct tracer *tr, struct tracee *t);
 void agent_texts_release(struct agent *a);
+
+/* names.c: the set of names. */
+
+/* What names mean to a thread now; for its block. */
+uint64_t names_where(const struct agent *a, const struct tracee *t);
 
 /* drain.c: records. */
 

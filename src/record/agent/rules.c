@@ -110,9 +110,24 @@ static bool is_its_own_affair(const struct row *row)
 	return row_class(row) == C_PROC && !row->nr_args;
 }
 
+/* Calls that make, remove or move names of files, or what they hold: when these are known. */
+static bool changes_names(const struct row *row)
+{
+	switch ((int)row->id) {
+	case SC_open:
+	case SC_openat:
+	case SC_creat:
+	case SC_unlink:
+	case SC_unlinkat:
+	case SC_rename:
+		return true;
+	}
+	return false;
+}
+
 static bool fits_class(const struct row *row)
 {
-	if (only_looks(row) || is_its_own_affair(row))
+	if (only_looks(row) || changes_names(row) || is_its_own_affair(row))
 		return true;
 	switch (row_class(row)) {
 	case C_MAP:
@@ -261,7 +276,7 @@ static bool make_piece(const struct row *row, const struct arg *a, struct wire_p
 	case KIND_PATH:
 		p->kind = WIRE_STRING;
 		p->most = CAPTURE_PATH_MAX;
-		return only_looks(row);
+		return only_looks(row) || changes_names(row);
 	case KIND_STR:
 		p->kind = WIRE_STRING;
 		p->most = CAPTURE_STR_MAX;
@@ -301,16 +316,18 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 {
 	unsigned int i;
 
+	if (changes_names(row))
+		r->flags |= WIRE_RULE_NAMES;
 	for (i = 0; i < row->nr_args; i++) {
 		const struct arg *a = &row->args[i];
 		int reg = capture_register(row, i);
 
 		if (reg < 0)
 			continue;
-		if (a->kind == KIND_DIRFD && only_looks(row))
+		if (a->kind == KIND_DIRFD && (only_looks(row) || changes_names(row)))
 			r->flags |= WIRE_RULE_AT;
 		if (a->set == SET_open_flags && row->result == RESULT_NEW_FD) {
-			r->also_reg = (uint8_t)reg; /* reading alone */
+			r->also_reg = (uint8_t)reg; /* reading alone, or known names */
 			r->also_mask = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 		} else if (row->id == SC_mmap && a->set == SET_mmap_prot) {
 			r->also_reg = (uint8_t)reg; /* a text may be patched */

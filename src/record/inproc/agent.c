@@ -141,9 +141,46 @@ INSIDE const struct wire_rule *find_rule(const struct wire_block *b)
 		if (!r->next)
 			return 0;
 	}
-	if ((b->regs[r->also_reg] & r->also_mask) != r->also_value)
-		return 0;
 	return r->flags & WIRE_RULE_USED ? r : 0;
+}
+
+/* Is the name in the set? */
+INSIDE int is_known(const struct wire_block *b, const char *path, uint64_t len)
+{
+	const uint64_t *names = (const uint64_t *)(b->rules + WIRE_RULES_BYTES);
+	uint64_t name = wire_name(b->where, b->nr, path, len);
+	unsigned int i;
+
+	for (i = 0; i < WIRE_NAME_PROBES; i++) {
+		if (__atomic_load_n(&names[(name + i) % WIRE_NR_NAMES], __ATOMIC_RELAXED) == name)
+			return 1;
+	}
+	return 0;
+}
+
+INSIDE int knows_names(const struct wire_block *b, const struct wire_rule *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->nr_pieces; i++) {
+		const struct wire_piece *p = &r->pieces[i];
+		const char *path = (const char *)b->regs[p->reg];
+
+		if (p->kind == WIRE_STRING &&
+		    (!path || !is_known(b, path, string_len((uint64_t)path, p->most))))
+			return 0;
+	}
+	return 1;
+}
+
+/* What the registers say beyond the variant. */
+INSIDE int is_ours(const struct wire_block *b, const struct wire_rule *r)
+{
+	int also = (b->regs[r->also_reg] & r->also_mask) == r->also_value;
+
+	if (r->flags & WIRE_RULE_NAMES && (!also || !r->also_mask))
+		return knows_names(b, r);
+	return also;
 }
 
 /* Where a descriptor leads is known only as long as it is open: then the recorder must see it. */
@@ -228,7 +265,7 @@ AGENT int agent_enter(struct wire_block *b)
 	unsigned int i;
 	uint8_t *end;
 
-	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)))
+	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)) || !is_ours(b, r))
 		return 0;
 	need = record_len(b, r);
 	if (need > WIRE_RECORD_MAX_BYTES)

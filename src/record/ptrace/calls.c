@@ -150,6 +150,7 @@ static void read_entry(struct tracer *tr, struct tracee *t)
 		r = aio_entry(tr->aio, &tr->capture, &call);
 	if (r >= 0)
 		r = tree_touch(tr->tree, t->tid, t->row, t->args, tracer_now(tr));
+	agent_note_names(tr, t, true);
 	t->entry_denied = tr->memory.denied;
 	t->entry_cut_bytes = tr->capture.truncated_bytes;
 	t->entry_unread = tr->capture.nr_unread_structs;
@@ -186,6 +187,7 @@ static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome 
 	/* What could not be read at the entry has waited for the outcome. */
 	note_cut(tr, t, o);
 	tree_leave(tr->tree, t->tid);
+	agent_note_names(tr, t, false);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
@@ -396,6 +398,7 @@ static void on_trap(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 	if (!interrupts_catches(t, SIGSYS)) /* a forced signal is deadly then */ {
 		t->flags |= EVENT_UNFINISHED;
 		tree_leave(tr->tree, t->tid);
+		agent_note_names(tr, t, false);
 		tracer_put_call(tr, t, (struct outcome){ 0 }, seen_ns);
 		return;
 	}
