@@ -35,16 +35,6 @@ const struct value *build_field_of(const struct value *v, enum struct_id id, con
 	return &no_value;
 }
 
-static void build_pipe(struct builder *b)
-{
-	const struct value *v = build_arg_of(b, "pipefd");
-	uint32_t i;
-
-	for (i = 0; i < 2 && v->type == VALUE_LIST && i < v->count; i++)
-		if (v->items[i].type == VALUE_INT)
-			b->a->slots[i] = build_slot(b, v->items[i].i);
-}
-
 static void build_fiemap(struct builder *b)
 {
 	const struct value *v = &b->act->args[2];
@@ -127,10 +117,6 @@ static void build_mac_listing(struct builder *b)
 void build_more(struct builder *b)
 {
 	switch (b->act->row->id) {
-	case SC_pipe:
-	case SC_pipe2:
-		build_pipe(b);
-		break;
 	case SC_ioctl_fs_ioc_fiemap:
 		build_fiemap(b);
 		break;

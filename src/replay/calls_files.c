@@ -9,7 +9,6 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -211,49 +210,45 @@ void replay__llseek(struct lane *l, struct ready *a, struct outcome *out)
 	call_set(out, lseek((int)a->regs[0], offset, (int)a->regs[4]) < 0 ? -1 : 0);
 }
 
+/*
+ * Copying between a file and what is not there (a socket, a pipe): the file's half
+ * is made. What would have come is not known: as many bytes of filler.
+ */
+static void copy_half(struct lane *l, struct ready *a, int in, off_t *off_in, int out_fd,
+		      const off_t *off_out, struct outcome *out)
+{
+	uint64_t n = a->expected.ret > 0 ? (uint64_t)a->expected.ret : 0;
+
+	if (n > l->run->filler_bytes)
+		n = l->run->filler_bytes;
+	if (a->expected.err || (in < 0 && out_fd < 0))
+		call_stands(a, out);
+	else if (in >= 0)
+		call_set(out, sendfile(l->run->null_fd, in, off_in, n));
+	else if (off_out)
+		call_set(out, pwrite(out_fd, l->run->filler, n, *off_out));
+	else
+		call_set(out, write(out_fd, l->run->filler, n));
+}
+
 void replay_sendfile(struct lane *l, struct ready *a, struct outcome *out)
 {
-	int to = (int)a->regs[0];
+	int to = (int)a->regs[0], from = (int)a->regs[1];
 
-	/* To a socket, which is not there: what is read is read all the same. */
-	if (to < 0 && !a->expected.err)
-		to = l->run->null_fd;
-	call_set(out, sendfile(to, (int)a->regs[1], (off_t *)a->regs[2], a->regs[3]));
-}
-
-void replay_pipe(struct lane *l, struct ready *a, struct outcome *out)
-{
-	int fds[2], flags = a->row_id == SC_pipe2 ? (int)a->regs[1] : 0;
-
-	if (pipe2(fds, flags | O_CLOEXEC) < 0) {
-		call_set(out, -1);
-		return;
-	}
-	call_set_fd(l, a, 0, fds[0], out);
-	call_set_fd(l, a, 1, fds[1], out);
-	call_set(out, 0);
-}
-
-void replay_pipe2(struct lane *l, struct ready *a, struct outcome *out)
-{
-	replay_pipe(l, a, out);
+	if (to < 0 || from < 0)
+		copy_half(l, a, from, (off_t *)a->regs[2], to, NULL, out);
+	else
+		call_set(out, sendfile(to, from, (off_t *)a->regs[2], a->regs[3]));
 }
 
 void replay_splice(struct lane *l, struct ready *a, struct outcome *out)
 {
-	call_generic(l, a, out);
-}
+	int from = (int)a->regs[0], to = (int)a->regs[2];
 
-void replay_tee(struct lane *l, struct ready *a, struct outcome *out)
-{
-	call_generic(l, a, out);
-}
-
-/* The pages would stay in the pipe while their memory is used again: the bytes are copied. */
-void replay_vmsplice(struct lane *l, struct ready *a, struct outcome *out)
-{
-	(void)l;
-	call_set(out, writev((int)a->regs[0], (struct iovec *)a->regs[1], (int)a->regs[2]));
+	if (from < 0 || to < 0)
+		copy_half(l, a, from, (off_t *)a->regs[1], to, (off_t *)a->regs[3], out);
+	else
+		call_generic(l, a, out);
 }
 
 /* The devices that every program may have. */

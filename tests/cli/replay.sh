@@ -89,16 +89,34 @@ run 0 replay --reads=none --json a.plan tree && json 'd["calls"]["pread64"]["mad
 ok $? 'without reads'
 
 plan variants 4 <<'END'
-0 pipe2(pipefd=[0, 1], flags=0) = 0
+0 mknod(path="/p", mode=S_IFIFO|0600, dev=0) = 0
+0 open(path="/p", flags=O_RDWR, mode=0) = 0
 0 fcntl_setfl(fd=0, arg=O_NONBLOCK) = 0
 0 read(fd=0, count=1) = -1 EAGAIN
-0 ioctl_fionbio(fd=1, arg=[1]) = 0
-0 fcntl_add_seals(fd=1, arg=F_SEAL_WRITE) = -1 EINVAL
+0 ioctl_fionbio(fd=0, arg=[1]) = 0
+0 fcntl_add_seals(fd=0, arg=F_SEAL_WRITE) = -1 EINVAL
 END
 fresh
 run 0 replay --json --stall-timeout=5s variants.plan tree && json 'd["mismatches"] == 0
 	and all(c["made"] == c["count"] for c in d["calls"].values())'
 ok $? 'variants of calls are made'
+
+# Of what goes between a file and a pipe, which is not there, the file's half is made.
+plan half 8 <<'END'
+0 open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 0
+0 flags=1 pipe2(pipefd=[1, 2], flags=0) = 0
+0 write(fd=0, buf="abcdefgh", count=8) = 8
+0 flags=16 splice(fd_in=1, off_in=NULL, fd_out=0, off_out=NULL, len=100, flags=0) = 5
+0 flags=16 splice(fd_in=1, off_in=NULL, fd_out=0, off_out=[20], len=100, flags=0) = 10
+0 lseek(fd=0, offset=0, whence=SEEK_SET) = 0
+0 flags=16 splice(fd_in=0, off_in=NULL, fd_out=2, off_out=NULL, len=100, flags=0) = 12
+0 flags=16 sendfile(out_fd=2, in_fd=0, offset=NULL, count=100) = 10
+0 lseek(fd=0, offset=0, whence=SEEK_CUR) = 22
+END
+fresh
+run 0 replay --json half.plan tree && json 'd["mismatches"] == 0 and d["calls"]["splice"]["made"] == 3
+	and d["calls"]["pipe2"]["made"] == 0' && [ "$(wc -c <tree/f)" -eq 30 ]
+ok $? 'half of a copy is made where the other half is simulated'
 
 # A pathname that begins with a zero leads through the slot after it.
 plan through 8 <<'END'
