@@ -8,23 +8,13 @@
 #include "snapshot/tree.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/arena.h"
 #include "base/banned.h"
-#include "base/hash.h"
-#include "base/map.h"
 #include "base/mem.h"
-#include "base/varint.h"
-#include "model/tree_stat.h"
-
-/* As the kernel has it. */
-#define XATTR_VALUE_MAX_BYTES 65536
-/* Entries are counted in 32 bits. */
-#define ENTRIES_MAX ((size_t)1 << 30)
+#include "snapshot/tree_inside.h"
 
 const char *const snapshot_type_names[SNAPSHOT_TYPE_MAX] = {
 	[SNAPSHOT_UNKNOWN] = "something",
@@ -35,23 +25,6 @@ const char *const snapshot_type_names[SNAPSHOT_TYPE_MAX] = {
 	[SNAPSHOT_SOCKET] = "socket",
 	[SNAPSHOT_CHARDEV] = "character device",
 	[SNAPSHOT_BLOCKDEV] = "block device",
-};
-
-struct entries {
-	struct snapshot_entry *items;
-	size_t len, cap;
-};
-
-struct snapshot {
-	enum snapshot_which which;
-	struct snapshot_source *sources;
-	size_t nr_sources;
-	struct arena arena;
-	struct entries entries;
-	struct hash128 identity;
-	uint64_t nr_left_out;
-	const char *first_left_out;
-	pthread_mutex_t data_lock; /* of the sources, while others read the tree */
 };
 
 /* Order. */
@@ -105,293 +78,9 @@ const struct snapshot_entry *snapshot_find(const struct snapshot *s, const char 
 	return NULL;
 }
 
-/* Records. */
-
-struct loader {
-	struct snapshot *s;
-	struct trace *records, *data;
-	uint16_t source;
-	struct buf text;
-	struct err *err;
-};
-
-static int bad(struct loader *l, const char *what)
-{
-	return err_set(l->err, -EBADMSG, "%s: a tree entry has %s", trace_path(l->records), what);
-}
-
-/*
- * The bytes of a text in l->text, NUL-terminated. 1; 0 when it is not known;
- * -errno, also when it is longer than max_bytes.
- */
-static int load_text(struct loader *l, const struct value *v, size_t max_bytes, const char *what)
-{
-	uint64_t i, nr;
-	int r = 1;
-
-	if (!v || v->type != VALUE_DATA || v->data->kept_bytes != v->data->len_bytes)
-		return 0;
-	if (v->data->len_bytes > max_bytes)
-		return err_set(l->err, -EBADMSG, "%s: a tree entry has %s of %llu bytes",
-			       trace_path(l->records), what,
-			       (unsigned long long)v->data->len_bytes);
-	nr = data_nr_pieces(v->data);
-	buf_clear(&l->text);
-	for (i = 0; i < nr && r == 1; i++) {
-		const uint8_t *bytes;
-		size_t len;
-
-		r = trace_load_piece(l->data, v->data, i, &bytes, &len, l->err);
-		if (r == 1)
-			buf_put(&l->text, bytes, len);
-	}
-	(void)buf_str(&l->text);
-	return r;
-}
-
-/* The same, without a NUL within, and not empty. */
-static int load_string(struct loader *l, const struct value *v, size_t max_bytes, const char *what)
-{
-	int r = load_text(l, v, max_bytes, what);
-
-	if (r == 1 && (!l->text.len || memchr(l->text.data, 0, l->text.len)))
-		return err_set(l->err, -EBADMSG, "%s: a tree entry has %s that is %s",
-			       trace_path(l->records), what,
-			       l->text.len ? "cut by a zero byte" : "empty");
-	return r;
-}
-
-/* The path without its slash in front, without empty parts and "."; none is "..". */
-static int load_path(struct loader *l, const struct value *v, struct snapshot_entry *e)
-{
-	int r = load_string(l, v, SNAPSHOT_PATH_MAX, "a path");
-	const char *p = (const char *)l->text.data, *end;
-	char *to;
-
-	if (r <= 0)
-		return r < 0 ? r : bad(l, "no path");
-	if (*p != '/')
-		return err_set(l->err, -EBADMSG, "%s: the path \"%s\" of the tree is not absolute",
-			       trace_path(l->records), p);
-	end = p + l->text.len;
-	e->path = to = arena_alloc(&l->s->arena, l->text.len + 1);
-	while (p < end) {
-		const char *slash = memchr(p, '/', (size_t)(end - p));
-		size_t len = (size_t)((slash ? slash : end) - p);
-
-		if (len == 2 && !memcmp(p, "..", 2))
-			return err_set(l->err, -EBADMSG,
-				       "%s: the path \"%s\" of the tree leads upwards",
-				       trace_path(l->records), (const char *)l->text.data);
-		if (len > SNAPSHOT_NAME_MAX)
-			return bad(l, "a name that is longer than 255 bytes");
-		if (len && !(len == 1 && *p == '.')) {
-			if (to > e->path)
-				*to++ = '/';
-			e->name_at = (uint32_t)(to - e->path);
-			memcpy(to, p, len);
-			to += len;
-		}
-		p += len + 1;
-	}
-	*to = 0;
-	e->path_len = (uint32_t)(to - e->path);
-	return 0;
-}
-
-uint8_t snapshot_type_of_mode(uint64_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return SNAPSHOT_FILE;
-	case S_IFDIR:
-		return SNAPSHOT_DIR;
-	case S_IFLNK:
-		return SNAPSHOT_SYMLINK;
-	case S_IFIFO:
-		return SNAPSHOT_FIFO;
-	case S_IFSOCK:
-		return SNAPSHOT_SOCKET;
-	case S_IFCHR:
-		return SNAPSHOT_CHARDEV;
-	case S_IFBLK:
-		return SNAPSHOT_BLOCKDEV;
-	}
-	return SNAPSHOT_UNKNOWN;
-}
-
-static void take_stat(const struct value *stat, struct snapshot_entry *e)
-{
-	uint64_t n;
-
-	if (tree_stat_get(stat, STAT_TYPE, &n) && n < SNAPSHOT_TYPE_MAX)
-		e->type = (uint8_t)n;
-	if (tree_stat_get(stat, STAT_MODE, &n)) {
-		e->mode = (uint32_t)n & 07777;
-		e->known |= SNAPSHOT_HAS_MODE;
-		if (e->type == SNAPSHOT_UNKNOWN)
-			e->type = snapshot_type_of_mode(n);
-	}
-	if (tree_stat_get(stat, STAT_UID, &n)) {
-		e->uid = (uint32_t)n;
-		e->known |= SNAPSHOT_HAS_UID;
-	}
-	if (tree_stat_get(stat, STAT_GID, &n)) {
-		e->gid = (uint32_t)n;
-		e->known |= SNAPSHOT_HAS_GID;
-	}
-	if (tree_stat_get(stat, STAT_SIZE, &n)) {
-		/* More than a file can have is a lie, and as much as one can have as good. */
-		e->size_bytes = n > INT64_MAX ? INT64_MAX : n;
-		e->known |= SNAPSHOT_HAS_SIZE;
-	}
-	if (tree_stat_get(stat, STAT_INO, &e->ino) && tree_stat_get(stat, STAT_DEV, &e->dev))
-		e->known |= SNAPSHOT_HAS_ID;
-	if (tree_stat_get(stat, STAT_NLINK, &n)) {
-		e->nlink = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
-		e->known |= SNAPSHOT_HAS_NLINK;
-	}
-	if (tree_stat_get(stat, STAT_RDEV, &e->rdev))
-		e->known |= SNAPSHOT_HAS_RDEV;
-	if (tree_stat_get(stat, STAT_MTIME, &n)) {
-		e->mtime_ns = (int64_t)n;
-		e->known |= SNAPSHOT_HAS_MTIME;
-	}
-	if (tree_stat_get(stat, STAT_ATIME, &n)) {
-		e->atime_ns = (int64_t)n;
-		e->known |= SNAPSHOT_HAS_ATIME;
-	}
-}
-
-static int load_xattrs(struct loader *l, const struct value *v, struct snapshot_entry *e)
-{
-	struct snapshot_xattr *list;
-	uint32_t i;
-	int r;
-
-	if (v->type != VALUE_LIST)
-		return 0;
-	e->xattrs = list = arena_alloc(&l->s->arena, v->count * sizeof(*list));
-	for (i = 0; i < v->count; i++) {
-		struct snapshot_xattr *x = &list[e->nr_xattrs];
-
-		r = load_string(l, value_field(&v->items[i], 0), SNAPSHOT_NAME_MAX,
-				"an attribute's name");
-		if (r < 0)
-			return r;
-		if (!r)
-			continue;
-		x->name = arena_memdup0(&l->s->arena, l->text.data, l->text.len);
-		r = load_text(l, value_field(&v->items[i], 1), XATTR_VALUE_MAX_BYTES,
-			      "an attribute");
-		if (r < 0)
-			return r;
-		if (!r)
-			continue;
-		x->value = (uint8_t *)arena_memdup0(&l->s->arena, l->text.data, l->text.len);
-		x->value_len = (uint32_t)l->text.len;
-		e->nr_xattrs++;
-	}
-	e->known |= SNAPSHOT_HAS_XATTRS;
-	return 0;
-}
-
-static void take_content(struct loader *l, const struct value *v, struct snapshot_entry *e)
-{
-	struct data *d;
-	size_t nr;
-
-	if (v->type != VALUE_DATA)
-		return;
-	/* Only files have any. */
-	if (e->type == SNAPSHOT_UNKNOWN)
-		e->type = SNAPSHOT_FILE;
-	e->size_bytes = v->data->len_bytes > INT64_MAX ? INT64_MAX : v->data->len_bytes;
-	e->known |= SNAPSHOT_HAS_SIZE;
-	if ((!v->data->kept_bytes && v->data->len_bytes) || v->data->len_bytes > INT64_MAX)
-		return; /* nothing but its size is known */
-	d = arena_alloc(&l->s->arena, sizeof(*d));
-	*d = *v->data;
-	nr = (size_t)data_nr_pieces(d);
-	if (d->bytes || !nr) {
-		d->bytes = (uint8_t *)arena_memdup0(&l->s->arena, d->bytes, (size_t)d->kept_bytes);
-		d->refs = NULL;
-	} else if (d->refs) {
-		struct blob_ref *refs = arena_alloc(&l->s->arena, nr * sizeof(*refs));
-
-		memcpy(refs, d->refs, nr * sizeof(*refs));
-		d->refs = refs;
-	} else {
-		return;
-	}
-	e->content = d;
-}
-
-static int load_entry(struct loader *l, const struct item *item)
-{
-	const struct value *args = item->args;
-	struct snapshot_entry e = { .source = l->source };
-	int r = load_path(l, &args[ENTRY_PATH], &e);
-
-	if (r < 0)
-		return r;
-	if (l->s->entries.len == ENTRIES_MAX)
-		return err_set(l->err, -E2BIG, "%s: the tree has too many entries",
-			       trace_path(l->records));
-	e.first_link = (uint32_t)l->s->entries.len;
-	if (args[ENTRY_FLAGS].type == VALUE_INT)
-		e.flags = (uint16_t)(args[ENTRY_FLAGS].u & 0x7f);
-	take_stat(&args[ENTRY_STAT], &e);
-	r = load_string(l, &args[ENTRY_TARGET], SNAPSHOT_PATH_MAX, "a symlink");
-	if (r == 1) {
-		e.target = arena_memdup0(&l->s->arena, l->text.data, l->text.len);
-		e.target_len = (uint32_t)l->text.len;
-		e.known |= SNAPSHOT_HAS_TARGET;
-	}
-	if (r >= 0)
-		r = load_xattrs(l, &args[ENTRY_XATTRS], &e);
-	if (r >= 0)
-		r = load_text(l, &args[ENTRY_HASH], sizeof(e.hash), "a hash");
-	if (r == 1 && l->text.len == sizeof(e.hash)) {
-		memcpy(e.hash, l->text.data, sizeof(e.hash));
-		e.known |= SNAPSHOT_HAS_HASH;
-	}
-	if (r < 0)
-		return r;
-	take_content(l, &args[ENTRY_CONTENT], &e);
-	VEC_PUSH(&l->s->entries, e);
-	return 0;
-}
-
-static int load_source(struct snapshot *s, uint16_t nr, struct err *err)
-{
-	struct loader l = { .s = s,
-			    .records = s->sources[nr].records,
-			    .data = s->sources[nr].data,
-			    .source = nr,
-			    .err = err };
-	struct trace_items *it;
-	struct item *item;
-	int r = trace_items_open(l.records, BLOCK_TREE, &it, err);
-
-	if (r < 0)
-		return r;
-	while ((r = trace_items_next(it, &item, err)) == 1) {
-		if (item->row->id != REC_tree_entry || item->args[ENTRY_TREE].type != VALUE_INT ||
-		    item->args[ENTRY_TREE].u != (uint64_t)s->which)
-			continue;
-		r = load_entry(&l, item);
-		if (r < 0)
-			break;
-	}
-	trace_items_close(it);
-	buf_release(&l.text);
-	return r;
-}
-
 /* Adding up. */
 
-static void copy_known(struct snapshot_entry *to, const struct snapshot_entry *e)
+void tree_copy_known(struct snapshot_entry *to, const struct snapshot_entry *e)
 {
 	if (e->known & SNAPSHOT_HAS_MODE)
 		to->mode = e->mode;
@@ -439,7 +128,7 @@ static void add_record(struct snapshot_entry *to, const struct snapshot_entry *e
 		to->content = NULL;
 		to->flags &= SNAPSHOT_LISTED;
 	}
-	copy_known(to, e);
+	tree_copy_known(to, e);
 	to->flags |= e->flags;
 	if (e->type != SNAPSHOT_UNKNOWN)
 		to->type = e->type;
@@ -683,161 +372,6 @@ static int shape(struct snapshot *s, struct err *err)
 	return r;
 }
 
-/* Links. */
-
-struct link_key {
-	uint64_t source, dev, ino;
-};
-
-static bool may_have_links(const struct snapshot_entry *e)
-{
-	/* The number of an inode with one name is used again when that name is gone. */
-	return snapshot_is_made(e) && e->type != SNAPSHOT_DIR && e->known & SNAPSHOT_HAS_ID &&
-	       !(e->known & SNAPSHOT_HAS_NLINK && e->nlink < 2) && !(e->flags & SNAPSHOT_SPECIAL);
-}
-
-/*
- * All names of a file get the state that was seen first: a name that was noted
- * later shows what the program had already done by way of another. (Until here
- * first_link is the number of the path's first record.)
- */
-static void join_link(struct snapshot_entry *first, const struct snapshot_entry *e)
-{
-	uint32_t order = first->first_link;
-
-	if (e->first_link < order) {
-		order = e->first_link;
-		copy_known(first, e);
-	} else if (e->content && !first->content) {
-		first->content = e->content;
-		first->size_bytes = e->size_bytes;
-		first->known |= SNAPSHOT_HAS_SIZE;
-	}
-	if (e->known & ~first->known & SNAPSHOT_HAS_HASH) {
-		memcpy(first->hash, e->hash, sizeof(first->hash));
-		first->known |= SNAPSHOT_HAS_HASH;
-	}
-	first->first_link = order;
-}
-
-static void find_links(struct snapshot *s)
-{
-	struct entries *v = &s->entries;
-	uint32_t *firsts = xcalloc(v->len, sizeof(*firsts));
-	struct map map = { 0 };
-	size_t i;
-
-	for (i = 0; i < v->len; i++) {
-		struct snapshot_entry *e = &v->items[i];
-		struct link_key key = { e->source, e->dev, e->ino };
-		struct snapshot_entry *first;
-		void **slot;
-
-		firsts[i] = (uint32_t)i;
-		e->nr_links = 1;
-		if (!may_have_links(e))
-			continue;
-		slot = map_slot(&map, &key, sizeof(key));
-		first = *slot;
-		if (!first) {
-			*slot = e;
-		} else if (first->type == e->type) {
-			firsts[i] = (uint32_t)(first - v->items);
-			first->nr_links++;
-			join_link(first, e);
-		}
-	}
-	map_release(&map);
-	for (i = 0; i < v->len; i++) {
-		struct snapshot_entry *e = &v->items[i];
-
-		e->first_link = firsts[i];
-		if (e->content) {
-			e->size_bytes = e->content->len_bytes;
-			e->known |= SNAPSHOT_HAS_SIZE;
-		}
-	}
-	free(firsts);
-}
-
-/* Identity. */
-
-static void hash_u64(XXH3_state_t *h, uint64_t v)
-{
-	uint8_t bytes[8];
-
-	put_le64(bytes, v);
-	(void)XXH3_128bits_update(h, bytes, sizeof(bytes));
-}
-
-static void hash_text(XXH3_state_t *h, const void *p, size_t len)
-{
-	hash_u64(h, len);
-	if (len)
-		(void)XXH3_128bits_update(h, p, len);
-}
-
-static void hash_content(XXH3_state_t *h, const struct data *d)
-{
-	uint64_t i, nr = d ? data_nr_pieces(d) : 0;
-
-	hash_u64(h, !!d);
-	if (!d)
-		return;
-	hash_u64(h, d->len_bytes);
-	hash_u64(h, d->kept_bytes);
-	for (i = 0; i < nr; i++) {
-		uint64_t from = i * BLOB_MAX_BYTES, len = d->kept_bytes - from;
-		struct hash128 piece;
-
-		if (d->refs)
-			piece = d->refs[i].hash;
-		else
-			piece = hash_bytes(d->bytes + from,
-					   (size_t)(len < BLOB_MAX_BYTES ? len : BLOB_MAX_BYTES));
-		hash_u64(h, piece.low);
-		hash_u64(h, piece.high);
-		/* Without its bytes it will be filler. */
-		hash_u64(h, d->refs && !d->refs[i].blob);
-	}
-}
-
-static void hash_entry(XXH3_state_t *h, const struct snapshot_entry *e)
-{
-	uint32_t i;
-
-	hash_text(h, e->path, e->path_len);
-	hash_u64(h, (uint64_t)e->flags << 32 | (uint64_t)e->known << 8 | e->type);
-	hash_u64(h, e->first_link);
-	hash_u64(h, e->mode);
-	hash_u64(h, (uint64_t)e->uid << 32 | e->gid);
-	hash_u64(h, e->size_bytes);
-	hash_u64(h, e->rdev);
-	hash_u64(h, (uint64_t)e->mtime_ns);
-	hash_u64(h, (uint64_t)e->atime_ns);
-	hash_text(h, e->target, e->target_len);
-	hash_u64(h, e->nr_xattrs);
-	for (i = 0; i < e->nr_xattrs; i++) {
-		hash_text(h, e->xattrs[i].name, strlen(e->xattrs[i].name));
-		hash_text(h, e->xattrs[i].value, e->xattrs[i].value_len);
-	}
-	hash_content(h, e->content);
-}
-
-static void compute_identity(struct snapshot *s)
-{
-	XXH3_state_t *h = XXH3_createState();
-	XXH128_hash_t digest;
-	size_t i;
-
-	(void)XXH3_128bits_reset(h);
-	for (i = 0; i < s->entries.len; i++)
-		hash_entry(h, &s->entries.items[i]);
-	digest = XXH3_128bits_digest(h);
-	(void)XXH3_freeState(h);
-	s->identity = (struct hash128){ digest.low64, digest.high64 };
-}
-
 /* The whole. */
 
 int snapshot_load(enum snapshot_which which, const struct snapshot_source *sources,
@@ -859,7 +393,7 @@ int snapshot_load(enum snapshot_which which, const struct snapshot_source *sourc
 		s->sources[i] = sources[i];
 		if (!s->sources[i].data)
 			s->sources[i].data = sources[i].records;
-		r = load_source(s, (uint16_t)i, err);
+		r = tree_load(s, (uint16_t)i, err);
 	}
 	if (!r)
 		r = add_up(s, on_conflict, err);
@@ -869,8 +403,8 @@ int snapshot_load(enum snapshot_which which, const struct snapshot_source *sourc
 		snapshot_free(s);
 		return r;
 	}
-	find_links(s);
-	compute_identity(s);
+	tree_find_links(s);
+	tree_identify(s);
 	*ret = s;
 	return 0;
 }
