@@ -10,6 +10,7 @@
 #include "base/banned.h"
 #include "base/clock.h"
 #include "import/strace_after.h"
+#include "import/strace_line.h"
 #include "model/kernel_structs.h"
 
 /* strace's names for the arguments of clone, which it prints by name. */
@@ -126,9 +127,12 @@ static void take_selector(struct strace_text *t, struct event *ev, unsigned int 
 /* NAME=value, as -N prints all arguments: their order says the same. */
 static void skip_arg_name(struct strace_text *t)
 {
-	size_t len = word_len(t);
+	size_t len;
 
-	if (len && t->pos + len + 1 < t->end && t->pos[len] == '=' && t->pos[len + 1] != '=' &&
+	if (t->pos == t->end || *t->pos < 'a' || *t->pos > 'z')
+		return; /* as most values begin */
+	len = word_len(t);
+	if (t->pos + len + 1 < t->end && t->pos[len] == '=' && t->pos[len + 1] != '=' &&
 	    t->pos[len + 1] != '>')
 		t->pos += len + 1;
 }
@@ -254,16 +258,16 @@ static void take_args(struct strace_text *t, struct event *ev, int selector)
 static bool take_duration(struct strace_text *t, struct strace_call *c)
 {
 	const char *p = t->pos + 1, *stop = memchr(t->pos, '>', (size_t)(t->end - t->pos));
-	uint64_t ns = 0, unit = NS_PER_S;
+	uint64_t ns = 0;
 
 	if (!stop)
 		return false;
 	for (; p < stop && *p >= '0' && *p <= '9'; p++)
 		ns = ns * 10 + (uint64_t)(*p - '0');
 	ns *= NS_PER_S;
-	for (p += p < stop && *p == '.'; p < stop && *p >= '0' && *p <= '9'; p++) {
-		unit /= 10;
-		ns += unit * (uint64_t)(*p - '0');
+	if (p < stop && *p == '.') {
+		p++;
+		ns += strace_take_fraction_ns(&p, stop);
 	}
 	if (p != stop)
 		return false;

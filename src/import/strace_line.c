@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/strace_line.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/attrs.h"
@@ -31,18 +32,57 @@ static void skip_space(struct cursor *c)
 		c->pos++;
 }
 
+/* Eight digits at once, as the bytes of a word (little-endian); false: not all are digits. */
+static bool take_eight(const char *p, uint64_t *ret)
+{
+	uint64_t w;
+
+	memcpy(&w, p, 8);
+	w = le64toh(w);
+	if ((w & UINT64_C(0xf0f0f0f0f0f0f0f0)) != UINT64_C(0x3030303030303030) ||
+	    ((w + UINT64_C(0x0606060606060606)) & UINT64_C(0xf0f0f0f0f0f0f0f0)) !=
+		    UINT64_C(0x3030303030303030))
+		return false;
+	w &= UINT64_C(0x0f0f0f0f0f0f0f0f);
+	w = w * 10 + (w >> 8); /* pairs, in every other byte */
+	*ret = (((w & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064)) +
+		((w >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001))) >>
+	       32;
+	return true;
+}
+
 /* Digits, at least one, of which no more than 18 count. */
 static bool take_digits(struct cursor *c, uint64_t *ret)
 {
-	const char *from = c->pos;
+	const char *from = c->pos, *p = from;
+	const char *stop = c->end - from > 18 ? from + 18 : c->end;
 	uint64_t v = 0;
 
-	for (; c->pos < c->end && is_digit(*c->pos); c->pos++) {
-		if (c->pos - from < 18)
-			v = v * 10 + (uint64_t)(*c->pos - '0');
-	}
+	if (stop - p >= 8 && take_eight(p, &v))
+		p += 8;
+	while (p < stop && is_digit(*p))
+		v = v * 10 + (uint64_t)(*p++ - '0');
+	while (p < c->end && is_digit(*p))
+		p++;
+	c->pos = p;
 	*ret = v;
-	return c->pos > from;
+	return p > from;
+}
+
+uint64_t strace_take_fraction_ns(const char **pos, const char *end)
+{
+	static const uint32_t units[] = { 1000000000, 100000000, 10000000, 1000000, 100000,
+					  10000,      1000,	 100,	   10,	    1 };
+	const char *from = *pos, *p = from, *stop = end - from > 9 ? from + 9 : end;
+	uint64_t v = 0;
+
+	while (p < stop && is_digit(*p))
+		v = v * 10 + (uint64_t)(*p++ - '0');
+	v *= units[p - from];
+	while (p < end && is_digit(*p))
+		p++;
+	*pos = p;
+	return v;
 }
 
 /* Threads: `123 `, `123<comm> `, `[pid   123] `, `[pid 123<comm>] `. */
@@ -86,15 +126,10 @@ static void take_tid(struct cursor *c, struct strace_line *ret)
 
 static bool take_fraction(struct cursor *c, uint64_t *ret_ns)
 {
-	uint64_t ns = 0, unit = NS_PER_S;
-
 	if (c->pos == c->end || *c->pos != '.')
 		return false;
-	for (c->pos++; c->pos < c->end && is_digit(*c->pos); c->pos++) {
-		unit /= 10;
-		ns += unit * (uint64_t)(*c->pos - '0');
-	}
-	*ret_ns += ns;
+	c->pos++;
+	*ret_ns += strace_take_fraction_ns(&c->pos, c->end);
 	return true;
 }
 

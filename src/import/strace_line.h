@@ -48,6 +48,11 @@ struct strace_line {
 	bool unfinished; /* of a call: `body` to `end` is a first part */
 };
 
+/*
+ * Digits behind a decimal point, from *p on, as ns; beyond the ninth they count
+ * nothing. *p is moved behind them.
+ */
+uint64_t strace_take_fraction_ns(const char **p, const char *end);
 void strace_split_line(const char *text, size_t len, struct strace_line *ret);
 
 #endif

@@ -6,14 +6,6 @@
 #include "base/banned.h"
 #include "import/strace_value.h"
 
-bool strace_accept(struct strace_text *t, const char *text, size_t len)
-{
-	if ((size_t)(t->end - t->pos) < len || memcmp(t->pos, text, len) != 0)
-		return false;
-	t->pos += len;
-	return true;
-}
-
 /* Strings. */
 
 static int hex_digit(char c)

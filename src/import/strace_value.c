@@ -17,11 +17,12 @@ static bool next_is(const struct strace_text *t, char c)
 	return t->pos < t->end && *t->pos == c;
 }
 
-static bool is_word_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_';
-}
+static const bool word_chars[256] = {
+	['0' ... '9'] = true,
+	['A' ... 'Z'] = true,
+	['_'] = true,
+	['a' ... 'z'] = true,
+};
 
 static bool is_digit(char c)
 {
@@ -32,7 +33,7 @@ static size_t word_len(const struct strace_text *t)
 {
 	const char *p = t->pos;
 
-	while (p < t->end && is_word_char(*p))
+	while (p < t->end && word_chars[(uint8_t)*p])
 		p++;
 	return (size_t)(p - t->pos);
 }

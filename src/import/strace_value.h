@@ -9,6 +9,7 @@
 #define IMPORT_STRACE_VALUE_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "import/strace_names.h"
@@ -47,8 +48,14 @@ bool strace_number(struct strace_text *t, uint64_t *ret);
 void strace_skip(struct strace_text *t);
 /* Moves behind a decoration `<...>` if one stands here, and notes it in t->path. */
 void strace_skip_decoration(struct strace_text *t);
-/* Moves behind the text if it stands here. */
-bool strace_accept(struct strace_text *t, const char *text, size_t len);
+/* Moves behind the text if it stands here. Nearly always it does not, and the first character says so. */
+static inline bool strace_accept(struct strace_text *t, const char *text, size_t len)
+{
+	if ((size_t)(t->end - t->pos) < len || *t->pos != *text || memcmp(t->pos, text, len) != 0)
+		return false;
+	t->pos += len;
+	return true;
+}
 #define STRACE_ACCEPT(t, literal) strace_accept(t, literal, sizeof(literal) - 1)
 
 /* The bytes of text between two quotes, which stands from `from` to `to`, in the arena or as they are. */
