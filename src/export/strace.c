@@ -3,27 +3,42 @@
  * What `strace -f --absolute-timestamps=format:unix,precision:ns
  * --syscall-times=ns -v -s 1048576` would have printed: a line for each call, in
  * the order of their entries, each with its whole outcome. Starts of threads and
- * execs need no line of their own there; what else is no call and no signal is
- * left out and counted.
+ * execs need no line of their own there, but for an execve by another thread than
+ * the leader; what else is no call and no signal is left out and counted.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/banned.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/strings.h"
 #include "export/export.h"
+#include "export/strace_args.h"
 #include "model/print.h"
 #include "model/vocab.h"
 
 /* When a trace does not say when it began: any time that is no span. */
 #define START_UNKNOWN_NS (1000000000 * NS_PER_S)
 
+/*
+ * An execve by another thread than the leader ends in the leader, which strace
+ * tells in three lines: its first part, that the leader is superseded, and the
+ * rest under the leader's number.
+ */
+struct half_exec {
+	uint32_t pid, tid;
+	struct outcome outcome;
+	uint64_t duration_ns;
+	bool has_duration;
+};
+
 struct strace {
 	struct export *ex;
 	struct print_style style;
 	struct buf line;
 	uint64_t start_ns;
+	VEC(struct half_exec) execs; /* whose leader has not gone on yet */
 	bool lost; /* data that the trace refers to is gone */
 };
 
@@ -37,6 +52,14 @@ static size_t load_start(void *ctx, const struct data *d, size_t max, const uint
 	return r == 1 ? (len < max ? len : max) : 0;
 }
 
+static bool put_own_arg(void *ctx, struct buf *out, const struct row *row, const struct value *args,
+			unsigned int i)
+{
+	const struct strace *s = ctx;
+
+	return strace_put_arg(&s->style, out, row, args, i);
+}
+
 static void put_time(struct buf *b, uint64_t ns)
 {
 	buf_printf(b, "%llu.%09llu", (unsigned long long)(ns / NS_PER_S),
@@ -45,7 +68,6 @@ static void put_time(struct buf *b, uint64_t ns)
 
 static void put_prefix(struct strace *s, const struct event *ev)
 {
-	buf_clear(&s->line);
 	buf_printf(&s->line, "%-5u ", ev->tid);
 	put_time(&s->line, clock_add_ns(s->start_ns, ev->enter_ns));
 	buf_putc(&s->line, ' ');
@@ -88,6 +110,18 @@ static void put_flags_result(struct strace *s, const struct event *ev)
 	buf_putc(&s->line, ')');
 }
 
+static void put_duration(struct strace *s, uint64_t ns)
+{
+	buf_puts(&s->line, " <");
+	put_time(&s->line, ns);
+	buf_putc(&s->line, '>');
+}
+
+static bool has_duration(const struct event *ev)
+{
+	return !(ev->flags & (EVENT_UNFINISHED | EVENT_NO_TIME | EVENT_NO_DURATION));
+}
+
 static void put_result(struct strace *s, const struct event *ev)
 {
 	if (ev->flags & EVENT_RESTARTED && errno_name(ev->outcome.err))
@@ -96,13 +130,55 @@ static void put_result(struct strace *s, const struct event *ev)
 		put_flags_result(s, ev);
 	else
 		print_outcome(&s->line, ev, &s->style);
+	strace_put_note(&s->style, &s->line, ev);
 	if (ev->flags & EVENT_INJECTED)
 		buf_puts(&s->line, " (INJECTED)");
-	if (ev->flags & (EVENT_UNFINISHED | EVENT_NO_TIME | EVENT_NO_DURATION))
-		return;
-	buf_puts(&s->line, " <");
-	put_time(&s->line, clock_sub_ns(ev->exit_ns, ev->enter_ns));
-	buf_putc(&s->line, '>');
+	if (has_duration(ev))
+		put_duration(s, clock_sub_ns(ev->exit_ns, ev->enter_ns));
+}
+
+/* Whether the call will go on in the leader. */
+static bool passes_on(const struct event *ev)
+{
+	return (ev->row->id == SC_execve || ev->row->id == SC_execveat) && ev->tid != ev->pid &&
+	       !ev->outcome.err && !(ev->flags & EVENT_UNFINISHED);
+}
+
+static void begin_exec(struct strace *s, const struct event *ev)
+{
+	struct half_exec half = { .pid = ev->pid,
+				  .tid = ev->tid,
+				  .outcome = ev->outcome,
+				  .duration_ns = clock_sub_ns(ev->exit_ns, ev->enter_ns),
+				  .has_duration = has_duration(ev) };
+
+	buf_puts(&s->line, " <unfinished ...>");
+	VEC_PUSH(&s->execs, half);
+}
+
+static struct half_exec *find_exec(struct strace *s, uint32_t pid)
+{
+	for (size_t i = 0; i < s->execs.len; i++) {
+		if (s->execs.items[i].pid == pid)
+			return &s->execs.items[i];
+	}
+	return NULL;
+}
+
+/* The leader goes on. */
+static bool put_rest_of_exec(struct strace *s, const struct event *ev)
+{
+	struct half_exec *half = find_exec(s, ev->pid);
+
+	if (!half || ev->tid != ev->pid)
+		return false; /* the call has said it */
+	buf_printf(&s->line, "+++ superseded by execve in pid %u +++\n", half->tid);
+	put_prefix(s, ev);
+	buf_printf(&s->line, "<... execve resumed>) = %lld", (long long)half->outcome.ret);
+	if (half->has_duration)
+		put_duration(s, half->duration_ns);
+	*half = s->execs.items[--s->execs.len];
+	return true;
 }
 
 static void put_call(struct strace *s, const struct event *ev)
@@ -112,6 +188,10 @@ static void put_call(struct strace *s, const struct event *ev)
 		put_clone_args(s, ev);
 	else
 		print_args(&s->line, ev->row, ev->args, &s->style);
+	if (passes_on(ev)) {
+		begin_exec(s, ev);
+		return;
+	}
 	buf_putc(&s->line, ')');
 	put_result(s, ev);
 }
@@ -155,6 +235,7 @@ static void put_exit(struct strace *s, const struct event *ev)
 /* Whether it has a line. */
 static bool put_event(struct strace *s, const struct event *ev)
 {
+	buf_clear(&s->line);
 	put_prefix(s, ev);
 	if (ev->row->sort == ROW_CALL && !(ev->row->class & A_MAC)) {
 		put_call(s, ev);
@@ -168,10 +249,14 @@ static bool put_event(struct strace *s, const struct event *ev)
 		buf_printf(&s->line, "--- stopped by %s ---", signal_word(arg_of(ev, "signal")));
 		return true;
 	case EV_thread_exit:
+		/* The leader's, which "superseded" says. */
+		if (ev->tid == ev->pid && find_exec(s, ev->pid))
+			return false;
 		put_exit(s, ev);
 		return true;
-	case EV_thread_start:
 	case EV_exec:
+		return put_rest_of_exec(s, ev);
+	case EV_thread_start:
 		return false; /* the calls say it */
 	default:
 		s->ex->counts.nr_left_out++;
@@ -215,10 +300,12 @@ static int strace_run(struct export *ex, struct err *err)
 	s.style.full = true;
 	s.style.ctx = &s;
 	s.style.load = load_start;
+	s.style.arg = put_own_arg;
 	r = put_events(&s, err);
 	if (!r && s.lost)
 		r = err_set(err, -ENODATA, "%s: some data is lost", trace_path(ex->t));
 	buf_release(&s.line);
+	VEC_RELEASE(&s.execs);
 	buf_release(&text);
 	return r;
 }

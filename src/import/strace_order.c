@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/strace_order.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 struct strace_source {
 	struct import_input *in;
 	uint32_t lone_tid;
-	bool has_tids, has_times;
+	bool has_tids, has_times, has_deltas;
 	bool begun, ended;
 	/* The line at hand: in the input, or in `kept` when lines were read below it. */
 	const char *text;
@@ -98,6 +99,7 @@ static void look_at(struct strace_source *src, const char *text, size_t len, boo
 		strace_split_line(text, (size_t)(stop - text), &l);
 		src->has_tids |= l.tid != 0;
 		src->has_times |= l.clock != STRACE_NO_TIME && l.sort != STRACE_UNKNOWN;
+		src->has_deltas |= l.clock == STRACE_DELTA && l.sort != STRACE_UNKNOWN;
 		if (!*told && !src->has_tids)
 			*told = tid_of_line(&l, text, (size_t)(stop - text), &src->lone_tid);
 		text = eol ? eol + 1 : end;
@@ -241,6 +243,18 @@ static int by_lone_tid(const void *a, const void *b)
 	return x->lone_tid < y->lone_tid ? -1 : x->lone_tid > y->lone_tid;
 }
 
+/* With -r a line tells the time since the one before it, which may be in another file. */
+static int check_times(const struct strace_order *o, const struct strace_source *src,
+		       struct err *err)
+{
+	if (o->nr_sources == 1 || !src->has_deltas)
+		return 0;
+	return err_set(err, -EINVAL,
+		       "%s: its times are those since the line before, of any file (-r), so that "
+		       "several files cannot be merged: trace with -ttt, or import one alone",
+		       src->in->name);
+}
+
 int strace_order_open(struct strace_order *o, struct import *im, struct err *err)
 {
 	size_t i;
@@ -253,6 +267,8 @@ int strace_order_open(struct strace_order *o, struct import *im, struct err *err
 	for (i = 0; i < o->nr_sources && !r; i++) {
 		r = open_source(&o->sources[i], &im->inputs[i], (uint32_t)i + 1, err);
 		o->by_time &= o->sources[i].has_times;
+		if (!r)
+			r = check_times(o, &o->sources[i], err);
 	}
 	if (!o->by_time)
 		qsort(o->sources, o->nr_sources, sizeof(*o->sources), by_lone_tid);

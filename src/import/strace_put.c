@@ -419,9 +419,11 @@ static int put_end(struct strace *s, struct strace_thread *t, const struct strac
 	return r ? r : strace_threads_end(&s->threads, t, err);
 }
 
+/* The leader ends, with what status is not told, and goes on as the thread that called execve. */
 static int put_superseded(struct strace *s, struct strace_thread *t, const struct strace_line *l,
 			  struct err *err)
 {
+	struct value args[3] = { { 0 } };
 	struct strace_text number = s->text;
 	uint64_t former;
 	int r = finish_dangling(s, t, err);
@@ -430,7 +432,8 @@ static int put_superseded(struct strace *s, struct strace_thread *t, const struc
 	number.end = l->end;
 	if (strace_number(&number, &former) && former <= UINT32_MAX)
 		s->former_tid = (uint32_t)former;
-	return r;
+	return r ? r
+		 : strace_threads_put_now(&s->threads, t, EV_thread_exit, args, 3, s->now_ns, err);
 }
 
 /* Lines. */

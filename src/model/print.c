@@ -534,7 +534,7 @@ static void print_positional_args(struct buf *out, const struct row *row, const 
 		buf_puts(out, between);
 		if (a->kind == KIND_HOLE)
 			put_selector(out, row, a);
-		else
+		else if (!style->arg || !style->arg(style->ctx, out, row, args, i))
 			print_value(out, a, &args[i], style);
 		between = ", ";
 	}

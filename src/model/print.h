@@ -35,7 +35,7 @@ struct print_style {
 	unsigned int items_max; /* how many items of a list are shown */
 	bool full; /* all fields of long structs, not only the telling ones */
 	bool extras; /* after the outcome, in braces: what is in no register of the call */
-	void *ctx; /* of the functions below, either of which may be NULL */
+	void *ctx; /* of the functions below, each of which may be NULL */
 	/* The path behind a descriptor at this moment, NULL when it is not known. */
 	const char *(*fd_path)(void *ctx, int fd);
 	/*
@@ -43,6 +43,9 @@ struct print_style {
 	 * found, and where. Valid until the next call.
 	 */
 	size_t (*load)(void *ctx, const struct data *d, size_t max, const uint8_t **ret);
+	/* An argument of a call in a form of its own; false: nothing was printed, it has none. */
+	bool (*arg)(void *ctx, struct buf *out, const struct row *row, const struct value *args,
+		    unsigned int i);
 };
 
 extern const struct print_style print_human; /* strings up to 32 bytes, no functions */

@@ -83,4 +83,35 @@ ok $? 'strace: and back'
 run 0 export --format=strace -f -o e5.strace e2.trace && sed 's/[0-9]*\.[0-9]*//' e.strace >e1 && sed 's/[0-9]*\.[0-9]*//' e5.strace | cmp -s - e1
 ok $? 'strace: there again, the same text'
 
+cat >x.txt <<'END'
+# reprise exact 1
+100/100 #1 1000+100 getsockname(sockfd=3, addr={family=AF_UNIX, path="/s"}, addrlen=[128], addrlen_after=[5]) = 0
+100/100 #2 2000+100 sendfile(out_fd=4, in_fd=3, offset=[5], count=10, offset_after=[15]) = 10
+100/100 #3 3000+100 poll(fds=[{fd=3, events=POLLIN, revents=0}, {fd=4, events=POLLIN, revents=POLLHUP}], nfds=2, timeout=9) = 1
+100/100 #4 4000+100 ppoll(fds=[{fd=3, events=POLLIN, revents=0}], nfds=1, tmo_p={tv_sec=0, tv_nsec=5}, sigmask=NULL, sigsetsize=8, tmo_p_after={tv_sec=0, tv_nsec=0}) = 0
+100/100 #5 5000+100 select(nfds=6, readfds=[3, 5], writefds=[4], exceptfds=NULL, timeout={tv_sec=1, tv_usec=0}, readfds_after=[5], writefds_after=[], exceptfds_after=NULL, timeout_after={tv_sec=0, tv_usec=7}) = 1
+100/100 #6 6000+100 connect(sockfd=3, addr={family=AF_INET, port=80, address="127.0.0.1"}, addrlen=16) = 0
+100/100 #7 7000+100 connect(sockfd=3, addr={family=AF_INET6, port=80, address="::1"}, addrlen=28) = -1 EPERM {flags=INJECTED}
+100/100 #8 8000+100 clone(flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 101
+100/101 #9 8100+0 thread_start(parent=100, clone_flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD, how=clone)
+100/101 #10 9000+500 execve(path="/bin/true", argv=["true"], envp=[]) = 0
+100/100 #11 9100+0 thread_exit(status=0)
+100/100 #12 9500+0 thread_start(parent=101, clone_flags=0, how=clone)
+100/100 #13 9500+0 exec(former_tid=101)
+100/100 #14 9900+10 close(fd=3) = 0
+END
+make x
+run 0 export --format=strace -o x.strace x.trace && grep -q '{sa_family=AF_UNIX, sun_path="/s"}, \[128 => 5\]) = 0 <' x.strace &&
+	grep -q '\[5\] => \[15\], 10) = 10' x.strace && grep -q 'events=POLLIN}\], 2, 9) = 1 (\[{fd=4, revents=POLLHUP}\]) <' x.strace &&
+	grep -q ' = 0 (Timeout) <' x.strace && grep -q ' = 1 (in \[5\], left {tv_sec=0, tv_usec=7}) <' x.strace &&
+	grep -q 'sin_port=htons(80), sin_addr=inet_addr("127.0.0.1")}' x.strace && grep -q '(INJECTED) <' x.strace
+ok $? 'strace: what came back, as it prints it'
+grep -q '^101 .* execve("/bin/true", \["true"\], \[\] <unfinished ...>$' x.strace && grep -q '^100 .* +++ superseded by execve in pid 101 +++$' x.strace &&
+	grep -q '^100 .* <... execve resumed>) = 0 <0.000000500>$' x.strace && ! grep -q exited x.strace
+ok $? 'strace: an execve that goes on in the leader'
+run 0 import --strict -o x2.trace x.strace && "$REPRISE" slice -f -c '!thread_start,!exec,!close' -o x3.trace x2.trace >out 2>err &&
+	"$REPRISE" slice -f -c '!thread_start,!exec,!close' -o x4.trace x.trace >out 2>err && run 0 diff --ignore=unknown x4.trace x3.trace &&
+	run 0 show --exact x2.trace && grep -q 'thread_start(parent=101,' out && grep -q ' exec(former_tid=101)' out
+ok $? 'strace: all of it comes back'
+
 echo "1..$nr"

@@ -90,6 +90,12 @@ run 0 import --strict holes.txt && run 0 show --exact holes.txt.trace && grep -q
 	grep -q 'fd=3, iovcnt=1, offset=100, flags=RWF_DSYNC) = 2' out
 ok $? 'registers without a meaning, which strace leaves out'
 
+printf '     0.000000 close(3) = 0\n     0.000010 close(4) = 0\n' >r.100
+cp r.100 r.101
+run 2 import --format=strace -o r.trace r.100 r.101 && says 'r.100: its times are those since the line before' && says 'trace with -ttt' && [ ! -e r.trace ] &&
+	run 0 import --format=strace r.100
+ok $? 'files of -r cannot be merged'
+
 mkdir -p t/d && echo hello >t/d/f && ln -s d/f t/l && : >'t/#'
 sh "$TOP/tools/list-tree" t >list 2>err
 [ $? -eq 1 ] && grep -q 'left out: .*/t/#' err && grep -qx "file#$(pwd -P)/t/d/f#6" list && grep -qx "symlink#$(pwd -P)/t/l#d/f" list
