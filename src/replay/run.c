@@ -180,7 +180,7 @@ static void look_for_space(struct watch *x)
 
 	if ((!x->reserve.bytes && !x->reserve.files) || statvfs(x->dir, &st) < 0)
 		return;
-	if ((uint64_t)st.f_bavail * st.f_frsize < x->reserve.bytes ||
+	if ((st.f_blocks && (uint64_t)st.f_bavail * st.f_frsize < x->reserve.bytes) ||
 	    (st.f_files && st.f_favail < x->reserve.files))
 		ask_to_stop(x, RUN_FULL);
 }

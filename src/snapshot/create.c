@@ -252,6 +252,8 @@ static int plan_space(struct creation *c, bool was_ours, struct err *err)
 	}
 	if (fstatvfs(c->dir_fd, &vfs))
 		return err_set(err, -errno, "cannot ask for the space of %s", c->dir);
+	if (!vfs.f_blocks) /* it does not tell: ramfs, for one */
+		return 0;
 	if (vfs.f_frsize && (uint64_t)vfs.f_bavail > UINT64_MAX / vfs.f_frsize)
 		return 0;
 	room = (uint64_t)vfs.f_bavail * vfs.f_frsize;

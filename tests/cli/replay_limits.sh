@@ -69,7 +69,8 @@ run 2 replay --no-check --stall-timeout=500ms --json dead.plan tree && grep -q '
 ok $? 'or ended when nothing moves'
 
 if ! unshare -m true 2>/dev/null || ! unshare -m sh -c 'mkdir m && mount -t tmpfs none m' 2>/dev/null; then
-	for what in 'a full target' 'the reserve' 'no files left' 'a read-only target' 'a target without attributes or direct reads'; do
+	for what in 'a full target' 'the reserve' 'no files left' 'a read-only target' 'a target without attributes or direct reads' \
+		'a target of unknown size'; do
 		skip "$what" 'no file system can be mounted'
 	done
 	echo "1..$nr"
@@ -126,5 +127,23 @@ ok $? 'a read-only target'
 on size=4m "$REPRISE" replay --json some.plan m
 [ $? -eq 0 ] && json 'd["end"] == "complete" and d["mismatches"] == 0'
 ok $? 'a target without attributes or direct reads'
+
+# One that does not tell how much room it has.
+cat >sizes.txt <<'END'
+# reprise exact 1
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/f", stat={type=file, mode=S_IFREG|0644, size=10})
+7/1 #1 1000000+100000 open(path="/f", flags=O_RDONLY, mode=0) = 3
+END
+if unshare -m mount -t ramfs none m 2>/dev/null; then
+	run 0 import --format=exact -f -o sizes.trace sizes.txt &&
+		unshare -m sh -c 'mount -t ramfs none m && "$REPRISE" init --json sizes.trace m' >out 2>err &&
+		json 'd["filler_files"] == 1 and d["sparse_files"] == 0' &&
+		unshare -m sh -c 'mount -t ramfs none m && "$REPRISE" replay --json --min-free=1M sizes.trace m' >out 2>err &&
+		json 'd["end"] == "complete"'
+	ok $? 'a target of unknown size'
+else
+	skip 'a target of unknown size' 'no ramfs'
+fi
 
 echo "1..$nr"
