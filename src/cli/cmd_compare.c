@@ -24,7 +24,8 @@ struct comparing {
 	const char *name_a;
 	double tolerance; /* of the elapsed time; NaN: any */
 	struct json json;
-	bool first;
+	uint32_t nr_printed;
+	struct buf rows; /* all of them side by side */
 };
 
 static void print(struct comparing *c, const char *name_b, const struct fidelity *f)
@@ -38,9 +39,12 @@ static void print(struct comparing *c, const char *name_b, const struct fidelity
 		json_object_end(&c->json);
 		return;
 	}
-	if (!c->first)
+	if (c->nr_printed)
 		buf_putc(&b, '\n');
-	c->first = false;
+	else
+		fidelity_put_row_of_a(f, c->name_a, &c->rows);
+	c->nr_printed++;
+	fidelity_put_row_of_b(f, name_b, &c->rows);
 	fidelity_put_text(f, c->name_a, name_b, &b);
 	(void)fwrite(b.data, 1, b.len, c->cli->out); /* cli checks the stream at the end */
 	buf_release(&b);
@@ -93,7 +97,7 @@ static int parse_tolerance(const char *text, double *ret, struct err *err)
 
 static int compare_run(const struct cli *cli, void *options, int nr_operands, char **operands)
 {
-	struct comparing c = { .cli = cli, .o = options, .name_a = operands[0], .first = true };
+	struct comparing c = { .cli = cli, .o = options, .name_a = operands[0] };
 	struct err err = { "" };
 	int i, r, status = CLI_DONE;
 
@@ -117,6 +121,9 @@ static int compare_run(const struct cli *cli, void *options, int nr_operands, ch
 		json_object_end(&c.json);
 		json_release(&c.json);
 	}
+	if (c.nr_printed > 1)
+		fprintf(cli->out, "\n%s", buf_str(&c.rows));
+	buf_release(&c.rows);
 	r = close_trace(cli, c.a, 0, NULL);
 	return r > status ? r : status;
 }

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "import/block.h"
 
+#define DEVICES_TOLD 8
+
 struct block_device {
 	uint32_t number;
 	bool wanted;
@@ -283,6 +285,23 @@ static int write_meta(struct block_feed *f)
 	return r;
 }
 
+/* Whoever asked for a device that nobody knows wants to hear which there are. */
+static int refuse_unknown(const struct block_feed *f, struct err *err)
+{
+	struct buf names = { 0 };
+	unsigned int nr = 0;
+	int r;
+
+	MAP_EACH (&f->devices, e) {
+		if (nr++ < DEVICES_TOLD)
+			buf_printf(&names, "%s%.*s", nr > 1 ? ", " : "", (int)e->key_len, e->key);
+	}
+	r = err_set(err, -ENODEV, "no request is to device '%s'; they are to %s%s",
+		    f->im->block.device, buf_str(&names), nr > DEVICES_TOLD ? " and others" : "");
+	buf_release(&names);
+	return r;
+}
+
 int block_feed_close(struct block_feed *f, int r, struct err *err)
 {
 	int s;
@@ -291,6 +310,8 @@ int block_feed_close(struct block_feed *f, int r, struct err *err)
 		r = drain(f, 0, err);
 	while (f->heap.len)
 		free_held(pop(f));
+	if (!r && f->im->block.device && !f->nr_devices && f->devices.nr_live)
+		r = refuse_unknown(f, err);
 	if (!r && write_meta(f) < 0)
 		r = err_set(err, -EIO, "cannot write");
 	MAP_EACH (&f->devices, e) {

@@ -165,6 +165,45 @@ void fidelity_put_text(const struct fidelity *f, const char *name_a, const char 
 	put_classes(f, b);
 }
 
+/* Side by side. */
+
+static void put_row_start(const struct fidelity_side *s, const char *name, struct buf *b)
+{
+	uint64_t elapsed_ns = fidelity_elapsed_ns(s);
+
+	buf_printf(b, "%-24s", name);
+	put_duration(b, 10, elapsed_ns);
+	buf_printf(b, "%10.0f", elapsed_ns ? (double)s->nr_timed * 1e9 / (double)elapsed_ns : 0);
+	put_duration(b, 10, (uint64_t)mean_ns(&s->all));
+	put_duration(b, 10, histogram_percentile(&s->all.latency_ns, 99));
+	buf_printf(b, "%9.2f", fidelity_concurrency(s));
+}
+
+void fidelity_put_row_of_a(const struct fidelity *f, const char *name_a, struct buf *b)
+{
+	buf_printf(b, "%-24s%10s%10s%10s%10s%9s%9s%9s%9s%10s\n", "side by side", "elapsed",
+		   "events/s", "latency", "p99", "at once", "elapsed", "events/s", "latency",
+		   "reordered");
+	put_row_start(&f->a, name_a, b);
+	buf_putc(b, '\n');
+}
+
+void fidelity_put_row_of_b(const struct fidelity *f, const char *name_b, struct buf *b)
+{
+	double elapsed = fidelity_error((double)fidelity_elapsed_ns(&f->a),
+					(double)fidelity_elapsed_ns(&f->b));
+	double counts = fidelity_error((double)f->a.nr_timed, (double)f->b.nr_timed);
+
+	put_row_start(&f->b, name_b, b);
+	put_error(b, 9, elapsed);
+	put_error(b, 9, (1 + counts) / (1 + elapsed) - 1);
+	put_error(b, 9, fidelity_error(mean_ns(&f->a.all), mean_ns(&f->b.all)));
+	if (f->reorder.nr)
+		buf_printf(b, "%9.2f%%",
+			   100 * (double)f->reorder.nr_reordered / (double)f->reorder.nr);
+	buf_putc(b, '\n');
+}
+
 static void json_latency(struct json *w, const char *key, const struct fidelity_sums *s)
 {
 	json_key(w, key);

@@ -98,6 +98,14 @@ run 0 compare --json q.trace r.trace && json 'd["comparisons"][0]["match"] == "o
 	and d["comparisons"][0]["classes"]["block"]["error"]["mean"] == 1'
 ok $? 'block requests that changed places'
 
+sed 's/+1800/+900/' r.txt >r2.txt && make r2
+run 0 compare q.trace r.trace r2.trace && [ "$(sed -n '/^side by side/,$p' out | wc -l)" = 4 ] &&
+	sed -n '/^side by side/,$p' out | grep -q '^r.trace .*+100.0% *50.00%$' &&
+	sed -n '/^side by side/,$p' out | grep -q '^r2.trace .* +0.0% *50.00%$'
+ok $? 'several runs side by side'
+run 0 compare q.trace r.trace && ! grep -q 'side by side' out
+ok $? 'one run has no side'
+
 # A run: only what was made again counts.
 mkdir tree && head -c 8192 /dev/zero >tree/f
 chmod 755 .
