@@ -17,6 +17,7 @@
 #include "replay/inside.h"
 
 #define BUILD_CLAMPS_MAX 8
+#define IOVECS_MAX 1024 /* the kernel takes no more */
 
 struct builder {
 	struct run *run;
@@ -59,6 +60,10 @@ void build_number(struct builder *b, const struct arg *arg, const struct value *
 void build_struct(struct builder *b, const struct arg *arg, const struct value *v, uint8_t *mem);
 /* Vectors; `out`: for data that is read. nr is what the call will be told. */
 void *build_iovecs(struct builder *b, const struct value *list, uint64_t nr, bool out);
+/* All registers (build_args.c). */
+void build_args(struct builder *b);
+/* Reads of the action are not wanted (--reads). */
+bool build_skips_reads(const struct run *run, const struct action *act);
 /* The pathname of an argument; build_path.c. */
 void *build_path(struct builder *b, unsigned int i);
 /* Registers of a call without dirfds whose pathnames need one (b->from_fds). */

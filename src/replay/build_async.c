@@ -18,7 +18,6 @@
 #include "replay/flight.h"
 
 #define REQUESTS_MAX 4096
-#define IOVECS_MAX 1024
 #define READ_KEPT_MAX ((uint64_t)4 << 20) /* of a larger one the data is not verified */
 #define OP_FTRUNCATE 55 /* the system's header may not know it yet */
 #define KEPT_LINKS (IOSQE_IO_DRAIN | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_ASYNC)
@@ -60,16 +59,6 @@ static void *build_room(struct builder *b, struct request *q, uint64_t len, uint
 	return p;
 }
 
-/* Reads that are not wanted (--reads). */
-static bool is_skipped(const struct builder *b)
-{
-	const struct run *run = b->run;
-
-	return !(b->act->flags & ACTION_SETUP) &&
-	       (run->o->reads == RUN_READS_NONE ||
-		(run->o->reads == RUN_READS_CACHE_MISSES && !(b->act->flags & ACTION_CACHE_MISS)));
-}
-
 static void build_buffer(struct builder *b, struct request *q, const struct value *data,
 			 uint64_t len, bool write)
 {
@@ -81,7 +70,7 @@ static void build_buffer(struct builder *b, struct request *q, const struct valu
 	else
 		q->regs[1] = (uint64_t)(uintptr_t)build_room(b, q, len, &room);
 	q->regs[2] = len < room ? len : room;
-	if (!write && is_skipped(b))
+	if (!write && build_skips_reads(b->run, b->act))
 		q->nr = -1;
 }
 
@@ -124,7 +113,7 @@ static void build_vectors(struct builder *b, struct request *q, const struct val
 		q->regs[2] = IOVECS_MAX;
 	q->regs[1] = (uint64_t)(uintptr_t)(write ? build_iovecs(b, iov, q->regs[2], false)
 						 : build_read_vectors(b, q, iov, q->regs[2]));
-	if (!write && is_skipped(b))
+	if (!write && build_skips_reads(b->run, b->act))
 		q->nr = -1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "replay/flight.h"
+#include "replay/flight_inside.h"
 
 #include <errno.h>
 #include <liburing.h>
@@ -14,41 +14,6 @@
 #define ENTRIES_MIN 256
 #define ENTRIES_MAX 65536
 #define RING_MAX 4096
-#define EVENTS_AT_ONCE 64
-#define OP_FTRUNCATE 55 /* the system's header may not know it yet */
-#define PROBED_OPS 64
-
-/* A request from its submission until it is taken. */
-struct entry {
-	uint64_t number;
-	uint32_t next; /* 1 + the next one under the same head, or free; 0: none */
-	uint32_t slot;
-	bool used, flying;
-	uint8_t flags; /* enum request_flag */
-	struct request_result got; /* when landed */
-	const struct request *q; /* while it flies */
-	struct requests *of; /* likewise */
-};
-
-/* All but `next` and what is set before the flight is open is under the mutex. */
-struct flight {
-	struct flight *next; /* of the run */
-	pthread_mutex_t mutex;
-	pthread_cond_t landed;
-	bool has_leader; /* somebody waits in the kernel */
-	bool is_aio, is_open;
-	bool has_ring; /* of io_uring; else calls stand in */
-	uint64_t ops; /* that the ring knows: bits */
-	struct io_uring ring;
-	uint64_t context; /* of aio */
-	struct k_io_event events[EVENTS_AT_ONCE];
-	uint32_t nr_entries; /* a power of two */
-	uint32_t *heads; /* by number: 1 + an entry; 0: none */
-	struct entry *entries;
-	uint32_t first_free, hand;
-	uint32_t nr_flying, most_flying;
-	uint64_t nr_requests, nr_by_calls;
-};
 
 /* Entries. */
 
@@ -81,7 +46,7 @@ static struct entry *entry_find(struct flight *f, uint64_t number)
 	return NULL;
 }
 
-static void entry_free(struct flight *f, struct entry *e)
+void flight_entry_free(struct flight *f, struct entry *e)
 {
 	uint32_t self = (uint32_t)(e - f->entries) + 1, *p = head_of(f, e->number);
 
@@ -104,14 +69,14 @@ static bool evict(struct flight *f)
 		struct entry *e = &f->entries[f->hand++ & (f->nr_entries - 1)];
 
 		if (e->used && !e->flying) {
-			entry_free(f, e);
+			flight_entry_free(f, e);
 			return true;
 		}
 	}
 	return false;
 }
 
-static void land(struct flight *f, struct entry *e, int64_t res)
+void flight_land(struct flight *f, struct entry *e, int64_t res)
 {
 	e->got = request_result_of(e->q, res);
 	e->flying = false;
@@ -125,7 +90,7 @@ static void land(struct flight *f, struct entry *e, int64_t res)
 static void land_number(struct flight *f, uint64_t i, int64_t res)
 {
 	if (i < f->nr_entries && f->entries[i].flying)
-		land(f, &f->entries[i], res);
+		flight_land(f, &f->entries[i], res);
 }
 
 static void land_events(struct flight *f, long nr)
@@ -176,7 +141,7 @@ static void wait_in_kernel(struct flight *f)
 }
 
 /* Something is in flight, and the mutex is held. False: the run was stopped. */
-static bool wait_some(const struct run *run, struct flight *f)
+bool flight_wait_some(const struct run *run, struct flight *f)
 {
 	if (f->has_leader) {
 		(void)pthread_cond_wait(&f->landed, &f->mutex);
@@ -193,19 +158,19 @@ static bool wait_some(const struct run *run, struct flight *f)
 }
 
 /* With the mutex held; NULL: the run was stopped, or the flight closed meanwhile. */
-static struct entry *entry_new(const struct run *run, struct flight *f, const struct request *q,
+struct entry *flight_entry_new(const struct run *run, struct flight *f, const struct request *q,
 			       struct requests *of)
 {
 	uint32_t *head, self;
 	struct entry *e;
 
 	while ((e = entry_find(f, q->number)) && e->flying)
-		if (!wait_some(run, f))
+		if (!flight_wait_some(run, f))
 			return NULL;
 	if (e)
-		entry_free(f, e);
+		flight_entry_free(f, e);
 	while (f->is_open && !f->first_free && !evict(f))
-		if (!wait_some(run, f))
+		if (!flight_wait_some(run, f))
 			return NULL;
 	if (!f->is_open)
 		return NULL;
@@ -249,7 +214,7 @@ static void end(struct flight *f)
 
 	for (i = 0; i < f->nr_entries; i++)
 		if (f->entries[i].used && !f->entries[i].flying)
-			entry_free(f, &f->entries[i]);
+			flight_entry_free(f, &f->entries[i]);
 	free(f->heads);
 	free(f->entries);
 	f->heads = NULL;
@@ -330,7 +295,7 @@ int flight_close(const struct run *run, struct flight *f)
 	if (!f)
 		return 0;
 	pthread_mutex_lock(&f->mutex);
-	while (f->is_open && f->nr_flying && wait_some(run, f))
+	while (f->is_open && f->nr_flying && flight_wait_some(run, f))
 		;
 	if (f->is_open && !f->nr_flying) {
 		r = f->is_aio ? (int)syscall(SYS_io_destroy, f->context) : 0;
@@ -340,148 +305,10 @@ int flight_close(const struct run *run, struct flight *f)
 	return r;
 }
 
-/* Submitting. */
-
-static struct slot *fixed_slot(struct lane *l, struct slot *ring, uint32_t index)
-{
-	struct ring_files *files = ring ? atomic_load(&ring->files) : NULL;
-	uint32_t slot =
-		files && index < files->nr ? atomic_load(&files->slots[index]) : READY_NO_SLOT;
-
-	return slot == READY_NO_SLOT ? NULL : &l->run->slots[slot];
-}
-
-static void put_file(struct lane *l, struct slot *ring, struct request *q)
-{
-	struct slot *s;
-
-	if (!q->fixed)
-		return;
-	s = fixed_slot(l, ring, q->fixed - 1);
-	q->slot = s ? (uint32_t)(s - l->run->slots) : READY_NO_SLOT;
-	q->regs[q->flags & REQUEST_SWAPPED ? 1 : 0] =
-		(uint64_t)(int64_t)(s ? atomic_load(&s->fd) : -1);
-}
-
-static int64_t call(const struct request *q)
-{
-	long r;
-
-	if (q->flags & REQUEST_CLOSES)
-		return 0; /* when it is taken */
-	r = syscall(q->nr, q->regs[0], q->regs[1], q->regs[2], q->regs[3], q->regs[4], q->regs[5]);
-	return r < 0 ? -errno : r;
-}
-
-/* The request as an sqe; a close is made when it is taken, so nothing stands in its place. */
-static void put_sqe(const struct request *q, struct io_uring_sqe *s, uint64_t user_data)
-{
-	*s = (struct io_uring_sqe){
-		.opcode = IORING_OP_NOP, .flags = q->links, .fd = -1, .user_data = user_data
-	};
-	if (q->nr < 0 || (q->flags & REQUEST_CLOSES))
-		return;
-	s->opcode = q->opcode;
-	s->fd = (int32_t)q->regs[0];
-	s->rw_flags = (int)q->op_flags;
-	s->addr = q->regs[1];
-	switch (q->nr) {
-	case SYS_read:
-	case SYS_write:
-	case SYS_pread64:
-	case SYS_pwrite64:
-		/* Of registered buffers, which our ring does not have, ordinary ones. */
-		s->opcode = q->nr == SYS_read || q->nr == SYS_pread64 ? IORING_OP_READ
-								      : IORING_OP_WRITE;
-		s->len = (uint32_t)q->regs[2];
-		s->off = q->nr == SYS_read || q->nr == SYS_write ? UINT64_MAX : q->regs[3];
-		break;
-	case SYS_preadv2:
-	case SYS_pwritev2:
-		s->opcode = q->nr == SYS_preadv2 ? IORING_OP_READV : IORING_OP_WRITEV;
-		s->len = (uint32_t)q->regs[2];
-		s->off = q->regs[3];
-		break;
-	case SYS_fsync:
-	case SYS_fdatasync:
-		s->addr = 0;
-		break;
-	case SYS_sync_file_range:
-	case SYS_fadvise64:
-		s->addr = 0;
-		s->off = q->regs[1];
-		s->len = (uint32_t)q->regs[2];
-		break;
-	case SYS_fallocate:
-		s->len = (uint32_t)q->regs[1];
-		s->off = q->regs[2];
-		s->addr = q->regs[3];
-		s->rw_flags = 0;
-		break;
-	case SYS_ftruncate:
-		s->addr = 0;
-		s->off = q->regs[1];
-		s->rw_flags = 0;
-		break;
-	case SYS_openat:
-		s->len = (uint32_t)q->regs[3];
-		s->open_flags = (uint32_t)q->regs[2];
-		break;
-	case SYS_openat2:
-		s->len = (uint32_t)q->regs[3];
-		s->off = q->regs[2];
-		s->rw_flags = 0;
-		break;
-	case SYS_statx:
-		s->len = (uint32_t)q->regs[3];
-		s->off = q->regs[4];
-		break;
-	case SYS_mkdirat:
-		s->len = (uint32_t)q->regs[2];
-		s->rw_flags = 0;
-		break;
-	case SYS_symlinkat: /* target, directory, name */
-		s->fd = (int32_t)q->regs[1];
-		s->addr = q->regs[0];
-		s->off = q->regs[2];
-		s->rw_flags = 0;
-		break;
-	case SYS_renameat2:
-	case SYS_linkat:
-		s->len = (uint32_t)q->regs[2];
-		s->off = q->regs[3];
-		break;
-	default: /* unlinkat: fd, path, flags */
-		break;
-	}
-}
-
-static bool ring_knows(const struct flight *f, const struct request *q)
-{
-	return !request_is_made(q) || (q->flags & REQUEST_CLOSES) ||
-	       (q->opcode < PROBED_OPS && (f->ops & (UINT64_C(1) << q->opcode)));
-}
-
-/* What has been put into the ring goes to the kernel. */
-static void push(struct run *run, struct flight *f)
-{
-	while (f->has_ring && io_uring_sq_ready(&f->ring)) {
-		int r = io_uring_submit(&f->ring);
-
-		if (r >= 0 || r == -EINTR)
-			continue;
-		if (r != -EBUSY && r != -EAGAIN) {
-			run_fail(run, r, "cannot submit requests to an io_uring");
-			return;
-		}
-		/* There is no room for more completions. */
-		if (!f->nr_flying || !wait_some(run, f))
-			return;
-	}
-}
+/* Taking. */
 
 /* What has landed becomes what the trace says that it was. */
-static void conclude(struct lane *l, const struct completion *want, uint8_t flags, uint32_t slot,
+void flight_conclude(struct lane *l, const struct completion *want, uint8_t flags, uint32_t slot,
 		     struct request_result *got)
 {
 	if ((flags & REQUEST_CLOSES) && slot != READY_NO_SLOT) {
@@ -500,142 +327,6 @@ static void conclude(struct lane *l, const struct completion *want, uint8_t flag
 	request_compare(l, want, got);
 }
 
-static const struct completion *find_completion(const struct completions *all, uint64_t number)
-{
-	uint32_t i;
-
-	for (i = 0; i < all->nr; i++)
-		if (all->items[i].number == number)
-			return &all->items[i];
-	return NULL;
-}
-
-/* The ring is not known, so nobody could wait for anything. */
-static void make_at_once(struct lane *l, const struct requests *all, const struct request *q)
-{
-	const struct completion *want = find_completion(&all->done, q->number);
-	struct completion none = { .slot = READY_NO_SLOT, .res = -ECANCELED };
-	struct request_result got;
-
-	if (!request_is_made(q))
-		return;
-	got = request_result_of(q, call(q));
-	conclude(l, want ? want : &none, q->flags, q->slot, &got);
-}
-
-/* By the call that does the same; others may submit meanwhile. */
-static bool call_one(struct run *run, struct flight *f, struct request *q, struct requests *all)
-{
-	struct entry *e;
-	int64_t res;
-
-	push(run, f);
-	e = entry_new(run, f, q, all);
-	if (!e)
-		return false;
-	pthread_mutex_unlock(&f->mutex);
-	res = call(q);
-	pthread_mutex_lock(&f->mutex);
-	f->nr_by_calls++;
-	land(f, e, res);
-	return true;
-}
-
-/* False: there is no more to do, the run has ended. */
-static bool submit_one(struct run *run, struct flight *f, struct request *q, struct requests *all)
-{
-	struct io_uring_sqe *sqe;
-	struct entry *e = NULL;
-
-	/* What is not made keeps its place among those that are linked. */
-	if (!request_is_made(q) && !q->links && !(q->flags & REQUEST_LINKED))
-		return true;
-	if (!f->has_ring || !ring_knows(f, q))
-		return !request_is_made(q) || call_one(run, f, q, all);
-	if (request_is_made(q) && !(e = entry_new(run, f, q, all)))
-		return false;
-	sqe = io_uring_get_sqe(&f->ring);
-	if (!sqe) {
-		push(run, f);
-		sqe = f->has_ring ? io_uring_get_sqe(&f->ring) : NULL;
-	}
-	if (sqe)
-		put_sqe(q, sqe, e ? (uint64_t)(e - f->entries) : UINT64_MAX);
-	else if (e)
-		land(f, e, -ECANCELED);
-	return sqe;
-}
-
-void flight_submit(struct lane *l, struct slot *ring, struct requests *all)
-{
-	struct flight *f = ring ? atomic_load(&ring->flight) : NULL;
-	uint32_t i;
-
-	for (i = 0; i < all->nr; i++)
-		put_file(l, ring, &all->items[i]);
-	if (!f) {
-		for (i = 0; i < all->nr; i++)
-			make_at_once(l, all, &all->items[i]);
-		return;
-	}
-	all->flight = f;
-	pthread_mutex_lock(&f->mutex);
-	for (i = 0; f->is_open && i < all->nr; i++)
-		if (!submit_one(l->run, f, &all->items[i], all))
-			break;
-	push(l->run, f);
-	pthread_mutex_unlock(&f->mutex);
-}
-
-/* Blocks for the kernel; those that are not made count as taken by it. */
-static uint64_t gather_blocks(struct run *run, struct flight *f, struct requests *all, uint64_t nr)
-{
-	uint64_t i, n = 0;
-
-	for (i = 0; i < nr; i++) {
-		struct request *q = &all->items[i];
-		struct entry *e = q->nr < 0 ? NULL : entry_new(run, f, q, all);
-
-		if (!e)
-			continue;
-		q->block->aio_data = (uint64_t)(e - f->entries) + 1;
-		all->blocks[n++] = q->block;
-	}
-	return n;
-}
-
-int64_t flight_submit_aio(struct lane *l, struct flight *f, struct requests *all, uint64_t most)
-{
-	uint64_t i, n, taken = 0, nr = most < all->nr ? most : all->nr;
-	long r = 0;
-
-	all->flight = f;
-	pthread_mutex_lock(&f->mutex);
-	n = f->is_open ? gather_blocks(l->run, f, all, nr) : 0;
-	while (taken < n) {
-		r = syscall(SYS_io_submit, f->context, (long)(n - taken), all->blocks + taken);
-		r = r < 0 ? -errno : r;
-		if (r > 0)
-			taken += (uint64_t)r;
-		else if (r != -EAGAIN || f->nr_flying <= n - taken || !wait_some(l->run, f))
-			break;
-	}
-	for (i = taken; i < n; i++) {
-		struct entry *e = &f->entries[all->blocks[i]->aio_data - 1];
-
-		land(f, e, -ECANCELED);
-		entry_free(f, e);
-	}
-	pthread_mutex_unlock(&f->mutex);
-	if (r < 0 && !taken) {
-		errno = (int)-r;
-		return -1;
-	}
-	return (int64_t)(nr - (n - taken));
-}
-
-/* Taking. */
-
 static void take(struct lane *l, struct flight *f, const struct completion *want)
 {
 	struct request_result got;
@@ -645,7 +336,7 @@ static void take(struct lane *l, struct flight *f, const struct completion *want
 
 	pthread_mutex_lock(&f->mutex);
 	/* Another lane may take it meanwhile, so it is looked for again. */
-	while ((e = entry_find(f, want->number)) && e->flying && wait_some(l->run, f))
+	while ((e = entry_find(f, want->number)) && e->flying && flight_wait_some(l->run, f))
 		;
 	if (!e || e->flying) {
 		pthread_mutex_unlock(&f->mutex);
@@ -655,9 +346,9 @@ static void take(struct lane *l, struct flight *f, const struct completion *want
 	flags = e->flags;
 	slot = e->slot;
 	e->flags = 0; /* the descriptor is taken, too */
-	entry_free(f, e);
+	flight_entry_free(f, e);
 	pthread_mutex_unlock(&f->mutex);
-	conclude(l, want, flags, slot, &got);
+	flight_conclude(l, want, flags, slot, &got);
 }
 
 void flight_take(struct lane *l, struct flight *f, const struct completions *done)
@@ -681,7 +372,7 @@ static void wait_for(struct lane *l, struct requests *all)
 	struct flight *f = all->flight;
 
 	pthread_mutex_lock(&f->mutex);
-	while (is_flying(all) && wait_some(l->run, f))
+	while (is_flying(all) && flight_wait_some(l->run, f))
 		;
 	pthread_mutex_unlock(&f->mutex);
 }
