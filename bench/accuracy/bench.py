@@ -93,7 +93,9 @@ class Bench:
         start = time.monotonic()
         # Real programs read what is in their files, so the replay's tree must have it.
         contents = "--contents=" + ("64M" if name in programs.REAL else "0")
-        call([self.reprise, "record", "-f", "--data=none", contents, "--recorder=" + self.recorder, "--path", storage.directory + "/**", "-o", trace, "--"] + argv)
+        # The agent cannot choose by path: then the replay has what the program loads, too.
+        paths = ["--path", storage.directory + "/**"] if self.recorder == "ptrace" else []
+        call([self.reprise, "record", "-f", "--data=none", contents, "--recorder=" + self.recorder, *paths, "-o", trace, "--"] + argv)
         seconds = time.monotonic() - start
         shutil.rmtree(data)
         return {"program": name, "a": storage.text, "trace": trace, "data": data, "traced_s": seconds}

@@ -89,19 +89,30 @@ def put_summary(cells, out):
             print(f"failed: {_name(c)}: {c['failed']}", file=out)
 
 
+BAD = 0.10  # errors beyond this stand out
+
+
+def _markdown_cell(c, modes):
+    first, *others = [f"{100 * c['modes'][m]['error']:+.1f}" if m in c["modes"] else "-" for m in modes]
+    if modes[0] in c["modes"] and abs(c["modes"][modes[0]]["error"]) > BAD:
+        first = f"**{first}**"
+    return first + (f" ({', '.join(others)})" if others else "") + (" *noisy*" if c["noisy"] else "")
+
+
 def put_markdown(cells, out):
-    """For doc/accuracy.md."""
-    modes = modes_of(cells)
-    print("| program | A -> B | program on B | " + " | ".join(modes) + " |\n" + "|---" * (3 + len(modes)) + "|", file=out)
-    last = None
-    for c in good(cells):
-        errors = " | ".join(f"{100 * c['modes'][m]['error']:+.1f}" if m in c["modes"] else "" for m in modes)
-        noise = f" ({100 * c['variation']:.0f} %)" if c["noisy"] else ""
-        name = c["program"] if c["program"] != last else ""
-        print(f"| {name} | {c['a']} -> {c['b']} | {statistics.median(c['program_s']):.3f} s{noise} | {errors} |", file=out)
-        last = c["program"]
-    sums = [summary(cells, m) for m in modes]
-    print("| all: mean, worst | | | " + " | ".join(f"{100 * s['mean']:.1f}, {100 * s['worst']:.1f}" for s in sums) + " |", file=out)
+    """For a document: a row for each program, a column for each pair of storages; then the sums."""
+    modes, cells = modes_of(cells), good(cells)
+    pairs = list(dict.fromkeys((c["a"], c["b"]) for c in cells))
+    print(f"Signed error in %: `{modes[0]}`" + (f" ({', '.join(f'`{m}`' for m in modes[1:])})" if modes[1:] else "") + "\n", file=out)
+    print("| program | " + " | ".join(f"{a} -> {b}" for a, b in pairs) + " |\n" + "|---" * (1 + len(pairs)) + "|", file=out)
+    for name in dict.fromkeys(c["program"] for c in cells):
+        of_pair = {(c["a"], c["b"]): _markdown_cell(c, modes) for c in cells if c["program"] == name}
+        print(f"| {name} | " + " | ".join(of_pair.get(pair, "") for pair in pairs) + " |", file=out)
+    print("\n| absolute error in % | mean | median | worst | worst tenth | cells within 5 | calls with another outcome |\n|---|---|---|---|---|---|---|", file=out)
+    for mode in modes:
+        s = summary(cells, mode)
+        print(f"| `{mode}` | " + " | ".join(f"{100 * s[k]:.1f}" for k in ("mean", "median", "worst", "worst_decile"))
+              + f" | {s['within_5']} of {s['cells']} | {s['mismatches']} |", file=out)
 
 
 def put_part(name, part, out):

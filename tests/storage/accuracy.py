@@ -54,7 +54,17 @@ def test_results():
     ok(all(w in text for w in ("-3.0", "+50.0", "too noisy", "failed: q H: why", "p S->H")), "a table shows bad, noisy and failed cells", text)
     out = io.StringIO()
     results.put_markdown(CELLS, out)
-    ok("| p | H -> S | 1.000 s | +1.0 | +50.0 | +20.0 |" in out.getvalue(), "a table for the document", out.getvalue())
+    ok("| p | +1.0 (+50.0, +20.0) | -3.0 (-10.0, +0.0) *noisy* |" in out.getvalue() and "| `artc` | 30.0 |" in out.getvalue(), "a table for the document",
+       out.getvalue())
+    with open("doc.md", "w") as f:
+        f.write("a\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nb\n")
+    with open("r.json", "w") as f:
+        json.dump({"machine": {"cpus": 2, "kernel": "6", "load": 0.0}, "parts": {"x": {"purpose": "y", "cells": CELLS, "experiment": None}}}, f)
+    done = subprocess.run([sys.executable, ACCURACY, "--tell", "r.json", "--into", "doc.md", "--output", "again"], capture_output=True, text=True)
+    with open("doc.md") as f:
+        doc = f.read()
+    ok(done.returncode == 0 and "old" not in doc and "### x" in doc and doc.startswith("a\n<!--") and doc.endswith("-->\nb\n") and os.path.exists("again.x.svg"),
+       "a result is told again, into a document", done.stderr + doc)
 
 
 def test_plots():
@@ -163,7 +173,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     try:
         why = why_not()
-        print("1..14")
+        print("1..15")
         test_results()
         test_plots()
         test_parts()
