@@ -100,13 +100,31 @@ static int find_arg(const struct row *row, const char *name)
 	return -1;
 }
 
-static void take_arg(struct strace_text *t, struct event *ev, unsigned int i)
+static void note_fd(const struct strace_text *t, struct strace_call *c, const struct arg *a,
+		    const struct value *v)
+{
+	if (!t->path || v->type != VALUE_INT || c->nr_fds == STRACE_CALL_FDS_MAX)
+		return;
+	c->fds[c->nr_fds++] = (struct strace_fd){ .fd = v->u,
+						  .path = t->path,
+						  .path_len = t->path_len,
+						  .is_directory = a->kind == KIND_DIRFD ||
+								  row_class(c->ev.row) == C_DIR ||
+								  c->ev.row->id == SC_fchdir };
+}
+
+static void take_arg(struct strace_text *t, struct strace_call *c, unsigned int i)
 {
 	struct value after = { .type = VALUE_NONE };
+	struct event *ev = &c->ev;
+	bool is_fd = ev->row->args[i].kind == KIND_FD || ev->row->args[i].kind == KIND_DIRFD;
 
+	t->path = NULL;
 	(void)strace_value(t, &ev->row->args[i], &ev->args[i], &after); /* t->bad tells */
 	if (after.type != VALUE_NONE)
 		strace_after_put(ev, i, &after);
+	if (is_fd)
+		note_fd(t, c, &ev->row->args[i], &ev->args[i]);
 }
 
 /* The argument that decides which row of the call it is. */
@@ -152,8 +170,9 @@ static bool take_separator(struct strace_text *t)
 	return t->pos < t->end && !next_is(t, ')');
 }
 
-static void take_clone_arg(struct strace_text *t, struct event *ev)
+static void take_clone_arg(struct strace_text *t, struct strace_call *c)
 {
+	struct event *ev = &c->ev;
 	size_t i, len = word_len(t);
 	const char *name = t->pos;
 	struct arg signal = { .kind = KIND_SIGNO, .set = SET_signal_names };
@@ -175,7 +194,7 @@ static void take_clone_arg(struct strace_text *t, struct event *ev)
 		if (n < 0 || strncmp(clone_names[i].strace, name, len) != 0 ||
 		    clone_names[i].strace[len])
 			continue;
-		take_arg(t, ev, (unsigned int)n);
+		take_arg(t, c, (unsigned int)n);
 		return;
 	}
 	strace_skip(t);
@@ -217,8 +236,9 @@ static bool is_left_out(const struct strace_text *t, const struct row *row, unsi
 	return count_text_args(*t) < nr;
 }
 
-static void take_args(struct strace_text *t, struct event *ev, int selector)
+static void take_args(struct strace_text *t, struct strace_call *c, int selector)
 {
+	struct event *ev = &c->ev;
 	unsigned int first = ev->row->id == SC_unknown_call; /* its number is not among them */
 	bool named = is_named(t, ev->row);
 	unsigned int i;
@@ -236,7 +256,7 @@ static void take_args(struct strace_text *t, struct event *ev, int selector)
 			return;
 		}
 		if (named) {
-			take_clone_arg(t, ev);
+			take_clone_arg(t, c);
 		} else if (is_left_out(t, ev->row, i)) {
 			continue;
 		} else {
@@ -244,7 +264,7 @@ static void take_args(struct strace_text *t, struct event *ev, int selector)
 			if ((int)i == selector)
 				take_selector(t, ev, i);
 			else if (i < ev->row->nr_args && ev->row->args[i].reg == REG_OWN)
-				take_arg(t, ev, i);
+				take_arg(t, c, i);
 			else
 				strace_skip(t);
 		}
@@ -491,7 +511,7 @@ int strace_call_read(struct strace_text *t, struct strace_call *ret, struct err 
 	r = take_name(t, ev, &selector, err);
 	if (r < 0)
 		return r;
-	take_args(t, ev, selector);
+	take_args(t, ret, selector);
 	r = take_result(t, ret, err);
 	if (r < 0)
 		return r;

@@ -11,6 +11,15 @@
 #include "import/strace_value.h"
 #include "model/event.h"
 
+/* A descriptor among the arguments that -y decorates: `3</tmp/x>`. */
+struct strace_fd {
+	uint64_t fd;
+	const char *path; /* in the text */
+	size_t path_len;
+	bool is_directory; /* the call takes it for one */
+};
+#define STRACE_CALL_FDS_MAX 3
+
 struct strace_call {
 	struct event ev; /* row, arguments, outcome, flags; values in the text's arena */
 	bool has_duration; /* -T */
@@ -18,6 +27,8 @@ struct strace_call {
 	uint64_t cut_bytes; /* data that the text leaves out */
 	const char *note; /* what stands in parentheses behind the result, NULL: nothing */
 	size_t note_len;
+	struct strace_fd fds[STRACE_CALL_FDS_MAX];
+	unsigned int nr_fds;
 };
 
 /*

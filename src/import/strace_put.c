@@ -7,6 +7,7 @@
 #include "base/banned.h"
 #include "base/clock.h"
 #include "import/strace_call.h"
+#include "import/strace_fds.h"
 #include "import/strace_inside.h"
 
 /* How far apart lines without times are put. */
@@ -184,6 +185,12 @@ static int put_call(struct strace *s, struct strace_thread *t, struct strace_cal
 		strace_threads_hold(t, ev);
 		return 0;
 	}
+	if (c->nr_fds) {
+		r = strace_fds_find(&s->threads, t, c, &s->arena, err);
+		if (r < 0)
+			return r;
+	}
+	strace_fds_made(t->proc, ev);
 	/* The child begins before the call ends. */
 	waited = note_clone(s, t, ev, err);
 	if (waited < 0)

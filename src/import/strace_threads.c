@@ -131,6 +131,7 @@ static int begin_cloned(struct strace_threads *ts, struct strace_thread *t,
 			t->proc->handled = maker->proc->handled;
 			t->proc->restarts = maker->proc->restarts;
 		}
+		memcpy(t->proc->fds, maker->proc->fds, sizeof(t->proc->fds));
 		t->ppid = flags & CLONE_PARENT ? maker->ppid : maker->proc->pid;
 	}
 	return begin(ts, t, maker->tid, flags, START_CLONE, now_ns, err);

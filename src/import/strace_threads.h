@@ -21,12 +21,16 @@
 #include "import/sink.h"
 #include "model/event.h"
 
+/* Descriptors from this number on are not told apart. */
+#define STRACE_FDS_MAX 1024
+
 /* What the process does about signals, as far as its calls told. */
 struct strace_process {
 	uint32_t pid;
 	unsigned int nr_threads;
 	bool knows; /* from its start on, or since an execve */
 	uint64_t handled, restarts; /* bit n: signal n + 1 has a handler, with SA_RESTART */
+	uint64_t fds[STRACE_FDS_MAX / 64]; /* descriptors of which the trace tells what they are */
 };
 
 struct waiting_line {

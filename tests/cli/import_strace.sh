@@ -90,6 +90,31 @@ run 0 import --strict holes.txt && run 0 show --exact holes.txt.trace && grep -q
 	grep -q 'fd=3, iovcnt=1, offset=100, flags=RWF_DSYNC) = 2' out
 ok $? 'registers without a meaning, which strace leaves out'
 
+cat >found.txt <<'END'
+100 read(3</in\x20a>, "abc", 3) = 3
+100 read(3</in\x20a>, "def", 3) = 3
+100 openat(AT_FDCWD</>, "/new", O_RDWR|O_CREAT|O_EXCL, 0644) = 4</new>
+100 write(4</new>, "abc", 3) = 3
+100 pipe([5<pipe:[1]>, 6<pipe:[1]>]) = 0
+100 write(6<pipe:[1]>, "x", 1) = 1
+100 write(1</dev/null<char 1:3>>, "x", 1) = 1
+100 openat(7</d>, "f", O_RDONLY) = 8</d/f>
+100 fork() = 101
+101 read(5<pipe:[1]>, "x", 1) = 1
+101 write(2<pipe:[9]>, "x", 1) = 1
+101 fsync(9<TCP:[1->2]>) = -1 EINVAL (Invalid argument)
+101 close(10<anon_inode:[eventfd]>) = 0
+END
+run 0 import --strict found.txt && run 0 show --exact -c found_fd found.txt.trace && sed 's/^\([0-9/]*\) .* \(found_fd(.*)\).*/\1 \2/' out | grep found_fd | sort >found &&
+	printf '%s\n' '100/100 found_fd(fd=3, path="/in a", offset=0)' '100/100 found_fd(fd=1, path="/dev/null", mode=S_IFCHR|0666)' \
+		'100/100 found_fd(fd=7, path="/d", flags=O_RDONLY|O_DIRECTORY, mode=S_IFDIR|0755)' \
+		'101/101 found_fd(fd=2, path="pipe:[9]", mode=S_IFIFO|0666)' \
+		'101/101 found_fd(fd=9, path="TCP:[1->2]", mode=S_IFSOCK|0666)' | sort | cmp -s - found
+ok $? 'what was open before is told by -y, once, before it is used'
+mkdir target2
+run 0 replay --json found.txt.trace target2 && json 'd["mismatches"] == 0' && [ -s 'target2/in a' ] && [ -e target2/d/f ]
+ok $? 'and stands for itself at replay'
+
 printf '     0.000000 close(3) = 0\n     0.000010 close(4) = 0\n' >r.100
 cp r.100 r.101
 run 2 import --format=strace -o r.trace r.100 r.101 && says 'r.100: its times are those since the line before' && says 'trace with -ttt' && [ ! -e r.trace ] &&
