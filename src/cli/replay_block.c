@@ -170,6 +170,7 @@ int replay_block(const struct cli *cli, const struct block_options *b, const str
 		.depth = (uint32_t)b->depth,
 		.submitters = b->submitters ? (uint32_t)b->submitters : 1,
 		.engine = b->engine,
+		.realtime = b->realtime,
 		.bundle_ns = b->bundle_ns,
 		.bundle_max = b->bundle_size ? (uint32_t)b->bundle_size : BUNDLE_DEFAULT,
 		.place = b->wrap  ? BLK_PLACE_WRAP

@@ -15,7 +15,7 @@ struct block_options {
 	enum blk_engine_choice engine;
 	const char *scale_server, *scale_storage;
 	uint64_t depth, submitters, bundle_ns, bundle_size, offset_bytes, compress, dedup;
-	bool wrap, fit, writes, destroy_data, create, buffered, poll, tune, observe;
+	bool wrap, fit, writes, destroy_data, create, buffered, poll, tune, observe, realtime;
 };
 
 extern const char *const replay_block_modes[];
@@ -41,6 +41,9 @@ extern const char *const replay_block_engines[];
 		OPT_U64(0, "submitters", "N", struct_type, field.submitters,                                 \
 			"submit by N threads, where one core cannot keep up",                                \
 			.default_text = "1"),                                                                \
+		OPT_FLAG(0, "realtime", struct_type, field.realtime,                                         \
+			 "let submitters go before all other threads of the machine; needs the "             \
+			 "right to"),                                                                        \
 		OPT_CHOICE(                                                                                  \
 			0, "block-engine", "NAME", struct_type, field.engine,                                \
 			replay_block_engines,                                                                \

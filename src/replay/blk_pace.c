@@ -5,7 +5,7 @@
  * clock, the port, its turn and, if it is behind, the loader.
  */
 #include <errno.h>
-#include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -447,12 +447,24 @@ static void wait_for_start(struct blk_submitter *sub)
 	atomic_store_explicit(&run->shared.go, true, memory_order_release);
 }
 
+/* Of the lowest urgency: threads of the kernel that have some go before. */
+static int hurry(struct err *err)
+{
+	struct sched_param param = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
+	int r = pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
+
+	return r ? err_set(err, -r, "--realtime: cannot go before other threads") : 0;
+}
+
 int blk_pace(struct blk_submitter *sub, struct err *err)
 {
+	struct sched_param usual = { 0 };
 	struct blk_run *run = sub->run;
 	uint64_t cpu_ns;
 	int r = sub->port.engine->open(&sub->port, err);
 
+	if (!r && run->o->realtime)
+		r = hurry(err);
 	if (r < 0)
 		atomic_store(&run->shared.stopping, true);
 	atomic_fetch_add(&run->shared.nr_open, 1);
@@ -464,6 +476,9 @@ int blk_pace(struct blk_submitter *sub, struct err *err)
 	if (r < 0)
 		atomic_store(&run->shared.stopping, true);
 	sub->counts.cpu_ns = thread_cpu_ns() - cpu_ns;
+	/* The first is the caller's thread, which has other work to do. */
+	if (run->o->realtime)
+		(void)pthread_setschedparam(pthread_self(), SCHED_OTHER, &usual);
 	sub->port.engine->close(&sub->port);
 	return r;
 }

@@ -62,6 +62,7 @@ struct blk_run_options {
 	uint32_t depth; /* the limit in flight; 0: by the trace and the target */
 	uint32_t submitters; /* threads; at least 1 */
 	enum blk_engine_choice engine;
+	bool realtime; /* submitters go before all other threads (SCHED_FIFO) */
 	uint64_t bundle_ns; /* what is due within it after the first goes with it */
 	uint32_t bundle_max; /* requests of a bundle */
 	enum blk_place place;

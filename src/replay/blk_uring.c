@@ -97,6 +97,12 @@ static void uring_close(struct blk_port *p)
 
 	if (!u)
 		return;
+	/*
+	 * A ring lives on for a while when it is closed, and would keep the devices
+	 * open: the next run would find them in use.
+	 */
+	if (u->registered_files)
+		(void)io_uring_unregister_files(&u->ring);
 	io_uring_queue_exit(&u->ring);
 	free(u);
 	p->state = NULL;

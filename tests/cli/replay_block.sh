@@ -169,6 +169,14 @@ ok $? 'too many submitters'
 run 2 replay --device='*=t1.img' --poll --block-engine=aio w.trace && grep -q 'io_uring' err
 ok $? 'aio cannot poll'
 
+if [ "$(id -u)" = 0 ] && [ "$(nproc)" -gt 1 ]; then
+	run 0 replay --mode=think --device='*=t1.img' --destroy-data --realtime --submitters=2 --json w.trace && all_done
+	ok $? 'with urgency'
+else
+	nr=$((nr + 1))
+	echo "ok $nr - with urgency # SKIP needs root and two processors"
+fi
+
 # Whether a device has queues to be polled, only it knows; that it has none must be said before the run.
 "$REPRISE" replay --mode=afap --device='*=t1.img' --destroy-data --poll --json w.trace >out 2>err
 case $? in
@@ -214,6 +222,11 @@ if [ "$(id -u)" = 0 ] && truncate -s 64M loop.img && dev=$(losetup --direct-io=o
 	ok $? 'two submitters to a device'
 	run 2 replay --mode=timed --device='*='"$dev" --writes --poll w.trace && grep -q 'no queue that can be polled' err
 	ok $? 'a loop device cannot be polled'
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		run 0 replay --mode=afap --device='*='"$dev" --writes w.trace || break
+	done
+	[ $i = 10 ]
+	ok $? 'a device is free again when a run has ended'
 	nomerges=/sys/block/${dev#/dev/}/queue/nomerges
 	before=$(cat "$nomerges")
 	run 0 replay --mode=afap --device='*='"$dev" --writes --tune w.trace && [ "$(cat "$nomerges")" = "$before" ]
