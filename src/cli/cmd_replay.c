@@ -183,26 +183,6 @@ static int parse_factor(const char *text, const char *name, double *ret, struct 
 	return 0;
 }
 
-/* A plan is foreign: it must be sound as a whole before any of it is performed. */
-static int check_plan(const struct cli *cli, const char *path, const struct options *o,
-		      struct err *err)
-{
-	struct progress *progress;
-	struct plan *p;
-	int r;
-
-	r = plan_open(path, &p, err);
-	if (r < 0)
-		return r;
-	if (!o->no_check) {
-		progress = cli_progress_begin(cli, "check", "actions", o->quiet);
-		r = plan_check(p, progress, err);
-		progress_end(progress);
-	}
-	plan_close(p);
-	return r < 0 ? err_wrap(err, r, "%s", path) : 0;
-}
-
 static int status_of(const struct cli *cli, const struct run_result *res)
 {
 	if (res->status < 0)
@@ -298,13 +278,14 @@ static int take_turn(const struct cli *cli, const struct options *o, struct prep
 static int run_loops(const struct cli *cli, const struct options *o, struct run_options *ro,
 		     struct prepare_options *po, const struct prepared *p, const char *dir)
 {
+	struct plan_checks checks = { .skip = o->no_check, .quiet = o->quiet };
 	AUTO_CLOSE int lock_fd = -1;
 	struct err err = { "" };
 	int i, r, worst = CLI_DONE;
 	uint64_t n;
 
 	for (i = 0; i < p->nr; i++) {
-		if (check_plan(cli, p->plans[i], o, &err) < 0)
+		if (prepared_check(cli, p->plans[i], &checks, &err) < 0)
 			return cli_fail(cli, &err);
 	}
 	for (n = 0; n < o->loops && !interrupted; n++) {

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "cli/replay_block_print.h"
 #include "cli/replay_prepare.h"
-#include "plan/plan.h"
 
 #define BUNDLE_DEFAULT 64
 #define BUNDLE_MAX 4096
@@ -84,24 +83,6 @@ static int run_plan(const struct cli *cli, const struct blk_run_options *ro,
 	return r;
 }
 
-static int check(const struct cli *cli, const struct block_replay *o, const char *path)
-{
-	struct progress *progress;
-	struct err err = { "" };
-	struct plan *p;
-	int r = plan_open(path, &p, &err);
-
-	if (r < 0)
-		return cli_fail(cli, &err);
-	if (!o->no_check) {
-		progress = cli_progress_begin(cli, "check", "actions", o->quiet);
-		r = plan_check(p, progress, &err);
-		progress_end(progress);
-	}
-	plan_close(p);
-	return r < 0 ? cli_fail(cli, &err) : CLI_DONE;
-}
-
 static int parse_factor(const char *text, const char *name, double *ret, struct err *err)
 {
 	char *end;
@@ -140,18 +121,23 @@ static int fill_options(const struct block_options *b, struct blk_run_options *r
 	return 0;
 }
 
-/* [NAME=]TARGET; a target with an equal sign in it can be written with a slash before. */
+/* A name can have slashes, too, but it begins otherwise. */
+static bool is_path(const char *text)
+{
+	return text[0] == '/' || !strncmp(text, "./", 2) || !strncmp(text, "../", 3);
+}
+
+/* [NAME=]TARGET; a target with an equal sign in it can be written as a path. */
 static struct blk_target_request *split_targets(const struct block_options *b, char **copies)
 {
 	struct blk_target_request *t = xcalloc(b->devices.len, sizeof(*t));
 
 	for (size_t i = 0; i < b->devices.len; i++) {
-		char *eq, *slash;
+		char *eq;
 
 		copies[i] = xstrdup(b->devices.items[i]);
 		eq = strchr(copies[i], '=');
-		slash = strchr(copies[i], '/');
-		if (eq && (!slash || eq < slash || copies[i][0] != '/')) {
+		if (eq && !is_path(copies[i])) {
 			*eq = '\0';
 			t[i] = (struct blk_target_request){ .path = eq + 1, .device = copies[i] };
 		} else {
@@ -190,6 +176,7 @@ int replay_block(const struct cli *cli, const struct block_options *b, const str
 		.replace = o->force,
 	};
 	struct prepare_options po = { .order = o->order, .quiet = o->quiet, .stop = o->stop };
+	struct plan_checks checks = { .block = true, .skip = o->no_check, .quiet = o->quiet };
 	struct blk_target_request *targets;
 	struct prepared prepared;
 	struct err err = { "" };
@@ -204,8 +191,8 @@ int replay_block(const struct cli *cli, const struct block_options *b, const str
 	copies = xcalloc(b->devices.len, sizeof(*copies));
 	targets = split_targets(b, copies);
 	r = prepare_plans(cli, &po, &trace, 1, &prepared);
-	if (r == CLI_DONE)
-		r = check(cli, o, prepared.plans[0]);
+	if (r == CLI_DONE && prepared_check(cli, prepared.plans[0], &checks, &err) < 0)
+		r = cli_fail(cli, &err);
 	if (r == CLI_DONE)
 		r = run_plan(cli, &ro, o, targets, (uint32_t)b->devices.len, prepared.plans[0]);
 	prepared_release(&prepared);

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/banned.h"
 #include "base/mem.h"
 #include "cli/open_trace.h"
+#include "model/blk.h"
 #include "plan/plan.h"
 
 static int temporary_name(char **ret, struct err *err)
@@ -179,4 +181,40 @@ int prepare_tree(const struct cli *cli, const struct prepare_options *o, const s
 	free(plans);
 	free(sources);
 	return status;
+}
+
+static int check_level(struct plan *p, bool want_block, struct err *err)
+{
+	struct buf text = { 0 };
+	const char *level = trace_meta(plan_container(p), "level", &text);
+	bool block = level && !strcmp(level, BLK_LEVEL);
+
+	buf_release(&text);
+	if (block == want_block)
+		return 0;
+	return err_set(err, -EINVAL,
+		       block ? "there are block requests: give a --device, not a directory"
+			     : "there are no block requests: give a directory, not --device");
+}
+
+int prepared_check(const struct cli *cli, const char *path, const struct plan_checks *c,
+		   struct err *err)
+{
+	struct progress *progress;
+	struct plan *p;
+	int r;
+
+	r = plan_open(path, &p, err);
+	if (r < 0)
+		return r;
+	r = check_level(p, c->block, err);
+	if (!r && !c->skip) {
+		progress = cli_progress_begin(cli, "check", "actions", c->quiet);
+		r = plan_check(p, progress, err);
+		progress_end(progress);
+		if (r < 0)
+			r = err_wrap(err, r, "%s", path);
+	}
+	plan_close(p);
+	return r;
 }

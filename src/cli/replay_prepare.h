@@ -31,4 +31,14 @@ MUST_CHECK int prepare_tree(const struct cli *cli, const struct prepare_options 
 			    const struct prepared *p, const char *dir);
 void prepared_release(struct prepared *p);
 
+struct plan_checks {
+	bool block; /* it has to be one of block requests; else none of them */
+	bool skip; /* its actions are taken for sound */
+	bool quiet;
+};
+
+/* A plan is foreign: it must be sound as a whole, and of the right kind, before any of it is performed. */
+MUST_CHECK int prepared_check(const struct cli *cli, const char *path, const struct plan_checks *c,
+			      struct err *err);
+
 #endif

@@ -94,6 +94,23 @@ static bool is_device(struct blk_run *run, uint32_t number, const char *asked)
 	return is;
 }
 
+static int refuse_without_target(struct blk_run *run, uint32_t device, struct err *err)
+{
+	struct buf text = { 0 };
+	const char *name;
+	char key[32];
+	int r;
+
+	(void)snprintf(key, sizeof(key), "block.device.%u", device);
+	r = err_set(
+		err, -EINVAL,
+		"the trace has %u devices, and no target for number %u (%s): --device=NAME=TARGET "
+		"or --device='*=TARGET'",
+		run->nr_devices, device, get_meta(run, key, &text, &name) ? name : "without name");
+	buf_release(&text);
+	return r;
+}
+
 static int map_device(struct blk_run *run, const struct blk_target_request *targets, uint32_t nr,
 		      uint32_t device, struct err *err)
 {
@@ -112,11 +129,7 @@ static int map_device(struct blk_run *run, const struct blk_target_request *targ
 		if (targets[i].device && !strcmp(targets[i].device, "*"))
 			goto found;
 	}
-	return err_set(
-		err, -EINVAL,
-		"the trace has %u devices, and no target for number %u: --device=NAME=TARGET "
-		"or --device='*=TARGET'",
-		run->nr_devices, device);
+	return refuse_without_target(run, device, err);
 found:
 	run->target_of[device] = i;
 	return 0;
@@ -195,6 +208,8 @@ static int prepare_queue(struct blk_run *run, struct blk_target *t, uint64_t wan
 		r = blk_queue_tune(q, err);
 		return r < 0 ? err_wrap(err, r, "%s", t->path) : 0;
 	}
+	if (run->o->tune)
+		tell(run, "%s is a file: it has no queue that could be tuned", t->path);
 	if (!q->known)
 		return 0;
 	if (q->scheduler[0] && strcmp(q->scheduler, "none") != 0)
