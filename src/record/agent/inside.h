@@ -15,7 +15,7 @@ struct agent {
 	struct wire_rule rules[WIRE_NR_RULES];
 	bool has_variants[WIRE_NR_CALLS]; /* the row depends on the registers */
 	struct ticks ticks;
-	struct map files; /* struct file_key -> struct sites */
+	struct map files; /* struct file_key -> struct text_file */
 	struct agent_image *images; /* all of them */
 	uint64_t nr_changes; /* of the tree: how often names came to mean something else */
 	uint64_t nr_events; /* that the agent recorded */
@@ -43,10 +43,10 @@ struct stub_area {
 
 /* A text that is mapped: sites [first, first + nr) of its file are in it. */
 struct agent_text {
-	struct sites *sites; /* the agent's */
+	struct text_file *file; /* the agent's */
 	uint64_t start, end; /* there */
 	uint64_t offset; /* of start, in the file */
-	size_t first, nr;
+	size_t first, nr; /* 0 as long as the file was not looked through */
 	bool *patched; /* of each of these; ours */
 };
 

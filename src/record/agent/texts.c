@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts: the sites of their files are looked for once, and those whose calls
- * the agent may record are patched in each process.
+ * Texts: the sites of their files are looked for once, when a call comes from there,
+ * and those whose calls the agent may record are patched in each process.
  *
  * When the kernel has mapped a text at an execve, or the process's own loader maps
  * it, nobody runs in it yet: those sites are patched that any process of the
@@ -32,17 +32,26 @@
 /* How far a jump may go, with room for the text itself. */
 #define REACH_BYTES (UINT64_C(0x7f000000))
 #define LOWEST_ADDRESS UINT64_C(0x100000)
+/* Well below the usual limit of 1024 descriptors. */
+#define FILES_MAX 256u
 
 struct file_key {
 	uint64_t dev, ino, size, mtime_s, mtime_ns;
 };
 
-static struct sites *sites_of(struct agent *a, int fd)
+/* Of a file that is mapped as text. It is looked through when a call comes from it: few do. */
+struct text_file {
+	struct sites sites;
+	int fd; /* -1: it has been, or cannot be */
+	off_t size_bytes;
+};
+
+static struct text_file *file_of(struct agent *a, int fd)
 {
 	struct file_key key = { 0 };
-	struct sites *s;
+	struct text_file *f;
 	struct stat st;
-	void **slot, *p;
+	void **slot;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
 	    st.st_size > FILE_MAX_BYTES)
@@ -52,20 +61,37 @@ static struct sites *sites_of(struct agent *a, int fd)
 	slot = map_slot(&a->files, &key, sizeof(key));
 	if (*slot)
 		return *slot;
-	*slot = s = xcalloc(1, sizeof(*s));
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (p == MAP_FAILED)
-		return s;
-	sites_find(p, (size_t)st.st_size, s);
-	(void)munmap(p, (size_t)st.st_size);
-	return s;
+	*slot = f = xcalloc(1, sizeof(*f));
+	f->size_bytes = st.st_size;
+	/* Beyond so many files calls are seen by the tracer. */
+	f->fd = a->files.nr_live <= FILES_MAX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	return f;
+}
+
+static void search(struct text_file *f)
+{
+	void *p;
+
+	if (f->fd < 0)
+		return;
+	p = mmap(NULL, (size_t)f->size_bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
+	if (p != MAP_FAILED) {
+		sites_find(p, (size_t)f->size_bytes, &f->sites);
+		(void)munmap(p, (size_t)f->size_bytes);
+	}
+	(void)close(f->fd); /* only read from */
+	f->fd = -1;
 }
 
 void agent_texts_release(struct agent *a)
 {
 	MAP_EACH (&a->files, e) {
-		sites_release(e->value);
-		free(e->value);
+		struct text_file *f = e->value;
+
+		if (f->fd >= 0)
+			(void)close(f->fd); /* only read from */
+		sites_release(&f->sites);
+		free(f);
 	}
 	map_release(&a->files);
 }
@@ -298,7 +324,7 @@ static bool patch_text(struct patcher *p, struct agent_text *x, bool all)
 	size_t i;
 
 	for (i = x->first; i < x->first + x->nr; i++) {
-		const struct site *s = &x->sites->list.items[i];
+		const struct site *s = &x->file->sites.list.items[i];
 		uint64_t syscall = x->start + (s->syscall - x->offset);
 
 		if ((!all && !s->used) || x->patched[i - x->first] || !may_patch(p, s, syscall) ||
@@ -311,6 +337,25 @@ static bool patch_text(struct patcher *p, struct agent_text *x, bool all)
 	return true;
 }
 
+/* The sites whose windows and syscalls are in the text, once they are known. */
+static void find_range(struct agent_text *x)
+{
+	const struct sites *s = &x->file->sites;
+	uint64_t end = x->offset + (x->end - x->start);
+	size_t i = 0;
+
+	if (x->patched)
+		return;
+	while (i < s->list.len && s->list.items[i].window < x->offset)
+		i++;
+	x->first = i;
+	while (i < s->list.len && s->list.items[i].syscall + 2 <= end)
+		i++;
+	x->nr = i - x->first;
+	if (x->nr)
+		x->patched = xcalloc(x->nr, sizeof(*x->patched));
+}
+
 static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool all)
 {
 	struct agent_space *space = t->agent->space;
@@ -319,40 +364,31 @@ static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool a
 
 	if (!space->texts.len || !open_patcher(&p, tr, t, ip))
 		return;
-	for (i = 0; i < space->texts.len && patch_text(&p, &space->texts.items[i], all); i++)
-		;
+	for (i = 0; i < space->texts.len; i++) {
+		struct agent_text *x = &space->texts.items[i];
+
+		search(x->file);
+		find_range(x);
+		if (!patch_text(&p, x, all))
+			break;
+	}
 	close_patcher(&p);
-}
-
-/* The sites whose windows and syscalls are in the stretch of the file. */
-static void find_range(const struct sites *s, uint64_t offset, uint64_t len, struct agent_text *ret)
-{
-	size_t i = 0;
-
-	while (i < s->list.len && s->list.items[i].window < offset)
-		i++;
-	ret->first = i;
-	while (i < s->list.len && s->list.items[i].syscall + 2 <= offset + len)
-		i++;
-	ret->nr = i - ret->first;
 }
 
 void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t start, uint64_t len,
 		       uint64_t offset)
 {
-	struct agent_text x = { .sites = sites_of(tr->agent, fd),
-				.start = start,
-				.end = start + len,
-				.offset = offset };
+	struct agent_text x = {
+		.file = file_of(tr->agent, fd), .start = start, .end = start + len, .offset = offset
+	};
 	struct agent_space *space = t->agent->space;
 	struct patcher p;
 
-	if (!x.sites)
+	if (!x.file)
 		return;
-	find_range(x.sites, offset, len, &x);
-	if (!x.nr)
-		return;
-	x.patched = xcalloc(x.nr, sizeof(*x.patched));
+	if (space->nr_threads > 1)
+		search(x.file);
+	find_range(&x);
 	VEC_PUSH(&space->texts, x);
 	/* Later the thread may be within a call, and cannot make another one. */
 	if (!area_near(t, start, true) || !open_patcher(&p, tr, t, 0))
@@ -381,7 +417,11 @@ void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
 		x++;
 	if (x == space->texts.items + space->texts.len)
 		return;
-	list = x->sites->list.items;
+	search(x->file);
+	find_range(x);
+	if (!x->nr)
+		return;
+	list = x->file->sites.list.items;
 	from = x->first;
 	to = from + x->nr;
 	while (from < to) {
@@ -409,8 +449,10 @@ void agent_texts_copy(const struct agent_space *from, struct agent_space *to)
 	for (i = 0; i < from->texts.len; i++) {
 		struct agent_text x = from->texts.items[i];
 
-		x.patched = xmalloc(x.nr * sizeof(*x.patched));
-		memcpy(x.patched, from->texts.items[i].patched, x.nr * sizeof(*x.patched));
+		if (x.nr) {
+			x.patched = xmalloc(x.nr * sizeof(*x.patched));
+			memcpy(x.patched, from->texts.items[i].patched, x.nr * sizeof(*x.patched));
+		}
 		VEC_PUSH(&to->texts, x);
 	}
 }
