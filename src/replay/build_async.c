@@ -167,6 +167,8 @@ static void build_iocb(struct builder *b, const struct value *v, struct request 
 	build_struct(b, &type, v, (uint8_t *)cb);
 	q->block = cb;
 	q->slot = fd->type == VALUE_INT ? build_slot(b, fd->i) : READY_NO_SLOT;
+	if (q->slot == READY_NO_SLOT && !b->act->outcome.err)
+		q->flags |= REQUEST_ABSENT;
 	q->number = UINT64_MAX;
 	if (plan_get_aio_ref(build_field_of(v, STRUCT_iocb, "obj"), &slot))
 		q->number = build_slot(b, slot);
@@ -270,6 +272,8 @@ static void request_fd(struct builder *b, const struct value *sqe, struct reques
 	}
 	if (fd->type == VALUE_INT)
 		q->slot = build_slot(b, fd->i);
+	if (fd->type == VALUE_INT && fd->i < 0 && fd->i != AT_FDCWD)
+		q->flags |= REQUEST_ABSENT;
 	build_number(b, &type, fd, &q->regs[0], 8);
 }
 

@@ -17,16 +17,34 @@ static struct slot *fixed_slot(struct lane *l, struct slot *ring, uint32_t index
 	return slot == READY_NO_SLOT ? NULL : &l->run->slots[slot];
 }
 
+/*
+ * About something that is simulated (a socket, a pipe) nothing is made. What may
+ * also never have been open is tried, to see that it fails; not where others
+ * would fail with it.
+ */
+static void forget_simulated(struct lane *l, struct request *q)
+{
+	if (q->flags & REQUEST_ABSENT
+		    ? !q->links && !q->block
+		    : q->slot == READY_NO_SLOT || atomic_load(&l->run->slots[q->slot].fd) >= 0)
+		return;
+	q->nr = -1;
+	q->flags &= (uint8_t)~REQUEST_CLOSES;
+}
+
 static void put_file(struct lane *l, struct slot *ring, struct request *q)
 {
 	struct slot *s;
 
-	if (!q->fixed)
+	if (!q->fixed) {
+		forget_simulated(l, q);
 		return;
+	}
 	s = fixed_slot(l, ring, q->fixed - 1);
 	q->slot = s ? (uint32_t)(s - l->run->slots) : READY_NO_SLOT;
 	q->regs[q->flags & REQUEST_SWAPPED ? 1 : 0] =
 		(uint64_t)(int64_t)(s ? atomic_load(&s->fd) : -1);
+	forget_simulated(l, q);
 }
 
 static int64_t call(const struct request *q)
@@ -256,6 +274,8 @@ int64_t flight_submit_aio(struct lane *l, struct flight *f, struct requests *all
 	long r = 0;
 
 	all->flight = f;
+	for (i = 0; i < nr; i++)
+		forget_simulated(l, &all->items[i]);
 	pthread_mutex_lock(&f->mutex);
 	n = f->is_open ? gather_blocks(l->run, f, all, nr) : 0;
 	while (taken < n) {
