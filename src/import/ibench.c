@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/banned.h"
 #include "base/clock.h"
@@ -37,6 +38,12 @@ struct pending {
 	char *line; /* ours; what is known of a call that never returns */
 	size_t len;
 };
+
+/* Of open() on macOS (mac_open_flags). */
+#define MAC_O_SHLOCK 0x10
+#define MAC_O_EXLOCK 0x20
+#define MAC_O_LOCKS (MAC_O_SHLOCK | MAC_O_EXLOCK)
+#define MAC_O_EVTONLY 0x8000
 
 struct thread {
 	uint32_t tid;
@@ -204,6 +211,27 @@ static int give_up_call(struct ibench *x, struct thread *t, struct pending *p, s
 	return r;
 }
 
+/*
+ * O_SHLOCK and O_EXLOCK make open() take a lock as flock() does: on Linux that is a
+ * second call.
+ */
+static int feed_lock(struct ibench *x, struct thread *t, const struct event *open, struct err *err)
+{
+	const uint64_t flags = open->args[1].type == VALUE_INT ? open->args[1].u : 0;
+	struct event ev = { .row = row_by_id(SC_flock),
+			    .flags = EVENT_NO_DURATION,
+			    .enter_ns = open->exit_ns,
+			    .exit_ns = open->exit_ns,
+			    .origin = open->origin };
+
+	if (open->row->id != SC_mac_open || open->outcome.err || !(flags & MAC_O_LOCKS) ||
+	    flags & MAC_O_EVTONLY)
+		return 0;
+	ev.args[0] = value_int(open->outcome.ret);
+	ev.args[1] = value_uint(flags & MAC_O_EXLOCK ? LOCK_EX : LOCK_SH);
+	return feed_event(x, t, &ev, err);
+}
+
 static int leave_call(struct ibench *x, struct thread *t, const struct parts *p, struct err *err)
 {
 	struct pending *entered = find_pending(t, p->call);
@@ -215,7 +243,9 @@ static int leave_call(struct ibench *x, struct thread *t, const struct parts *p,
 	r = read_call(x, p, &ev, err);
 	if (entered)
 		drop_pending(t, entered);
-	return r ? r : feed_event(x, t, &ev, err);
+	if (!r)
+		r = feed_event(x, t, &ev, err);
+	return r ? r : feed_lock(x, t, &ev, err);
 }
 
 static int read_line(struct ibench *x, const char *line, size_t len, struct err *err)

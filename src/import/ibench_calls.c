@@ -198,9 +198,46 @@ static int note_inode(const struct ibench_line *l, struct event *ev, struct err 
 	    !path->data->len_bytes || path->data->bytes[0] != '/')
 		return 0;
 	slot = map_slot(&l->places->by_inode, &inode, sizeof(inode));
-	if (!*slot)
+	if (!*slot || strlen(*slot) != path->data->len_bytes ||
+	    memcmp(*slot, path->data->bytes, (size_t)path->data->len_bytes) != 0)
 		*slot = arena_memdup0(&l->places->arena, path->data->bytes,
 				      (size_t)path->data->len_bytes);
+	return 0;
+}
+
+/* What `path` is called when `from` has become `to`; NULL: it has nothing to do with it. */
+static char *moved_path(struct arena *arena, const char *path, const struct data *from,
+			const struct data *to)
+{
+	size_t len = (size_t)from->len_bytes, rest;
+	char *moved;
+
+	/* Foreign names may have a NUL in them. */
+	if (strlen(path) < len || memcmp(path, from->bytes, len) != 0 ||
+	    (path[len] && path[len] != '/'))
+		return NULL;
+	rest = strlen(path + len) + 1;
+	moved = arena_alloc(arena, (size_t)to->len_bytes + rest);
+	memcpy(moved, to->bytes, (size_t)to->len_bytes);
+	memcpy(moved + to->len_bytes, path + len, rest);
+	return moved;
+}
+
+/* Files keep their number when they, or a directory above them, are renamed: for /.vol. */
+static int note_rename(const struct ibench_line *l, struct event *ev, struct err *err)
+{
+	const struct data *from = arg_of(ev, "oldpath")->data, *to = arg_of(ev, "newpath")->data;
+
+	(void)err;
+	if (ev->outcome.err || ev->flags & EVENT_UNFINISHED || !from->len_bytes || !to->len_bytes ||
+	    from->bytes[0] != '/' || to->bytes[0] != '/')
+		return 0;
+	MAP_EACH (&l->places->by_inode, e) {
+		char *moved = moved_path(&l->places->arena, e->value, from, to);
+
+		if (moved)
+			e->value = moved;
+	}
 	return 0;
 }
 

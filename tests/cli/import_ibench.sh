@@ -88,6 +88,33 @@ try && shows '1/1 mac_open("/a/b.plist", O_RDWR|O_CREAT, 0644) = 3
 1/1 readlink("/ln", "a/b", 100) = 3'
 ok $? 'files by number, resource forks, numbers of macOS'
 
+{
+	call 1 '[open]; [/a/b]; [0]; [O_RDWR O_CREAT O_EXLOCK ]; [420]; [77]; [_]; [_];' 3
+	call 1 '[open]; [/a/c]; [0]; [O_RDONLY O_SHLOCK ]; [0]; [78]; [_]; [_];' 4
+	call 1 '[open]; [/a/d]; [0]; [O_RDONLY O_EXLOCK ]; [0]; [79]; [_]; [_];' -1
+	call 1 '[rename]; [/a]; [/n]; [_]; [_]; [_]; [_]; [_];' 0
+	call 1 '[stat64]; [/.vol/16777218/77];' 0
+	call 1 '[rename]; [/n/b]; [/n/bb]; [_]; [_]; [_]; [_]; [_];' 0
+	call 1 '[rename]; [/n/bb]; [/nowhere/bb]; [_]; [_]; [_]; [_]; [_];' -1
+	call 1 '[stat64]; [/.vol/16777218/77];' 0
+	call 1 '[stat64]; [/.vol/16777218/78];' 0
+} >j.txt
+try && shows '1/1 mac_open("/a/b", O_RDWR|O_EXLOCK|O_CREAT, 0644) = 3
+1/1 flock(3, LOCK_EX) = 0
+1/1 mac_open("/a/c", O_RDONLY|O_SHLOCK, 0) = 4
+1/1 flock(4, LOCK_SH) = 0
+1/1 mac_open("/a/d", O_RDONLY|O_EXLOCK, 0) = -1 EUNKNOWN
+1/1 rename("/a", "/n") = 0
+1/1 mac_stat64("/n/b") = 0
+1/1 rename("/n/b", "/n/bb") = 0
+1/1 rename("/n/bb", "/nowhere/bb") = -1 EUNKNOWN
+1/1 mac_stat64("/n/bb") = 0
+1/1 mac_stat64("/n/c") = 0'
+ok $? 'locks of open, and files by number that were renamed'
+mkdir locks
+run 0 replay --speed=afap --json j.trace locks && json 'd["mismatches"] == 0 and d["calls"]["flock"]["made"] == 2'
+ok $? 'and the locks are taken at replay'
+
 cat >j.txt <<'END'
 [5]; [N/A]; [comment]; [syscall_map]; [something, maybe; with ]; 
 [10]; [1]; [entry]; [read]; [3]; [10]; [0]; [X]; [0]; 
