@@ -122,6 +122,8 @@ def put_part(name, part, out):
         put_summary(part["cells"], out)
     for line in part.get("text", []):
         print(line, file=out)
+    if "seconds" in part:
+        print(f"took {part['seconds']:.0f} s", file=out)
     for name_of, device in part.get("devices", {}).items():
         late = device.get("late_ns")
         if late:
