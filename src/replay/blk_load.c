@@ -345,6 +345,12 @@ static void hand_over(struct blk_run *run, const struct blk_slot *s, uint64_t in
 	atomic_store_explicit(&sub->nr_mine, nr + 1, memory_order_release);
 }
 
+/* Times and factors are foreign: what is beyond all measure is as late as can be. */
+static uint64_t to_ns(double ns)
+{
+	return ns < (double)(UINT64_MAX / 4) ? (uint64_t)ns : UINT64_MAX / 4;
+}
+
 /*
  * Mode timed: when it is due. While something was in flight the time was the
  * storage's, else the server's; both have factors of their own.
@@ -362,13 +368,13 @@ static uint64_t scale_time(struct blk_run *run, const struct blk_slot *s)
 					    o->scale_server * (double)(to - busy_to));
 		l->scaled_to_ns = to;
 	}
-	end_ns = to + s->duration_ns;
+	end_ns = clock_add_ns(to, s->duration_ns);
 	if (end_ns > busy)
 		l->busy_until_ns = end_ns;
-	expected = (uint64_t)(l->scaled_ns + o->scale * o->scale_storage * (double)s->duration_ns);
+	expected = to_ns(l->scaled_ns + o->scale * o->scale_storage * (double)s->duration_ns);
 	if (expected > l->expected_ns)
 		l->expected_ns = expected;
-	return (uint64_t)l->scaled_ns;
+	return to_ns(l->scaled_ns);
 }
 
 /* One request. */

@@ -21,6 +21,7 @@
 #define LOADER_WAIT_NS (100 * NS_PER_US)
 /* What another submitter did is looked for so often: a wake-up would not come sooner. */
 #define OTHERS_WAIT_NS (20 * NS_PER_US)
+#define TURN_SPIN_NS (10 * NS_PER_US)
 #define OTHERS_START_NS (5 * NS_PER_MS)
 #define DONE_MAX 256
 
@@ -311,13 +312,18 @@ static void spin_until(struct blk_submitter *sub, uint64_t deadline_ns)
 		ticker_relax();
 }
 
-static void spin_for_turn(struct blk_submitter *sub, uint64_t deadline_ns)
+/* Not for long: who has the turn may be waiting for this very processor. */
+static void wait_for_turn(struct blk_submitter *sub, uint64_t now_ns)
 {
+	const _Atomic uint64_t *turn = &sub->run->shared.turn;
 	uint64_t index = next_index(sub);
 
-	while (atomic_load_explicit(&sub->run->shared.turn, memory_order_relaxed) != index &&
-	       now(sub) < deadline_ns && !look(sub))
+	while (now(sub) < now_ns + TURN_SPIN_NS) {
+		if (atomic_load_explicit(turn, memory_order_relaxed) == index || look(sub))
+			return;
 		ticker_relax();
+	}
+	sleep_until_event(sub, OTHERS_WAIT_NS);
 }
 
 static void wait_for(struct blk_submitter *sub, enum why why, uint64_t due_ns)
@@ -333,7 +339,7 @@ static void wait_for(struct blk_submitter *sub, enum why why, uint64_t due_ns)
 			spin_until(sub, due_ns);
 		return;
 	case WHY_TURN:
-		spin_for_turn(sub, now_ns + OTHERS_WAIT_NS);
+		wait_for_turn(sub, now_ns);
 		return;
 	case WHY_LIMIT:
 	case WHY_FLIGHT:
@@ -344,24 +350,30 @@ static void wait_for(struct blk_submitter *sub, enum why why, uint64_t due_ns)
 			sleep_until_event(sub, BLK_WAIT_MAX_NS);
 		break;
 	default:
-		sleep_until_event(sub, LOADER_WAIT_NS);
+		sub->port.engine->wait(&sub->port, LOADER_WAIT_NS, sub->in_flight > 0);
 		break;
 	}
+	/* Of several, one may just have nothing to do. */
 	if (why == WHY_LIMIT)
 		sub->counts.limit_wait_ns += now(sub) - now_ns;
-	else if (why == WHY_LOADER)
+	else if (why == WHY_LOADER && is_alone(sub))
 		sub->counts.load_wait_ns += now(sub) - now_ns;
 }
 
-/* Whether all that there is has been done. */
+/* Whether there is nothing left for it to do. */
 static bool is_over(const struct blk_submitter *sub)
 {
 	const struct blk_run *run = sub->run;
 
-	/* Pairs with the loader's: `loaded` is final when it has ended. */
-	return !sub->in_flight && atomic_load_explicit(&run->window.ended, memory_order_acquire) &&
-	       atomic_load_explicit(&run->shared.nr_done, memory_order_acquire) ==
-		       atomic_load_explicit(&run->window.loaded, memory_order_acquire);
+	/* Pairs with the loader's: what it has handed over is final when it has ended. */
+	if (sub->in_flight || !atomic_load_explicit(&run->window.ended, memory_order_acquire))
+		return false;
+	/* The first stays until all are done, for it listens to the world. */
+	if (!is_think(sub) && sub->number)
+		return sub->nr_started == atomic_load_explicit(&sub->nr_mine, memory_order_acquire);
+	/* Whatever is still under way may make something of its own ready. */
+	return atomic_load_explicit(&run->shared.nr_done, memory_order_acquire) ==
+	       atomic_load_explicit(&run->window.loaded, memory_order_acquire);
 }
 
 /* The first of them listens to the world. */
