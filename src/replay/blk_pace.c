@@ -20,7 +20,7 @@
 #define LIMIT_MIN 8
 #define LOADER_WAIT_NS (100 * NS_PER_US)
 /* What another submitter did is looked for so often: a wake-up would not come sooner. */
-#define OTHERS_WAIT_NS (20 * NS_PER_US)
+#define OTHERS_WAIT_NS (50 * NS_PER_US)
 #define TURN_SPIN_NS (10 * NS_PER_US)
 #define OTHERS_START_NS (5 * NS_PER_MS)
 #define DONE_MAX 256
@@ -300,10 +300,13 @@ static enum why start_and_submit(struct blk_submitter *sub, uint64_t *ret_due_ns
 
 static void sleep_until_event(struct blk_submitter *sub, uint64_t ns)
 {
-	/* Others can make it ready, or give it room, and nobody wakes it. */
-	if (!is_alone(sub) && ns > OTHERS_WAIT_NS)
-		ns = OTHERS_WAIT_NS;
 	sub->port.engine->wait(&sub->port, ns, sub->in_flight > 0);
+}
+
+/* Others can make something ready, or give room, and nobody wakes it. */
+static void sleep_for_others(struct blk_submitter *sub, uint64_t ns)
+{
+	sleep_until_event(sub, is_alone(sub) || ns < OTHERS_WAIT_NS ? ns : OTHERS_WAIT_NS);
 }
 
 static void spin_until(struct blk_submitter *sub, uint64_t deadline_ns)
@@ -323,7 +326,7 @@ static void wait_for_turn(struct blk_submitter *sub, uint64_t now_ns)
 			return;
 		ticker_relax();
 	}
-	sleep_until_event(sub, OTHERS_WAIT_NS);
+	sleep_for_others(sub, OTHERS_WAIT_NS);
 }
 
 static void wait_for(struct blk_submitter *sub, enum why why, uint64_t due_ns)
@@ -333,10 +336,12 @@ static void wait_for(struct blk_submitter *sub, enum why why, uint64_t due_ns)
 
 	switch (why) {
 	case WHY_TIME:
-		if (due_ns > now_ns + spin_ns)
-			sleep_until_event(sub, due_ns - now_ns - spin_ns);
-		else
+		if (due_ns <= now_ns + spin_ns)
 			spin_until(sub, due_ns);
+		else if (mode == BLK_MODE_THINK)
+			sleep_for_others(sub, due_ns - now_ns - spin_ns);
+		else
+			sleep_until_event(sub, due_ns - now_ns - spin_ns);
 		return;
 	case WHY_TURN:
 		wait_for_turn(sub, now_ns);
@@ -347,10 +352,10 @@ static void wait_for(struct blk_submitter *sub, enum why why, uint64_t due_ns)
 		if (mode == BLK_MODE_THINK || mode == BLK_MODE_TIMED)
 			spin_until(sub, now_ns + spin_ns);
 		if (!look(sub))
-			sleep_until_event(sub, BLK_WAIT_MAX_NS);
+			sleep_for_others(sub, BLK_WAIT_MAX_NS);
 		break;
 	default:
-		sub->port.engine->wait(&sub->port, LOADER_WAIT_NS, sub->in_flight > 0);
+		sleep_until_event(sub, LOADER_WAIT_NS);
 		break;
 	}
 	/* Of several, one may just have nothing to do. */

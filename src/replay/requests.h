@@ -21,7 +21,8 @@ enum request_flag {
 	REQUEST_CHANGES = 4, /* files or names: who looks at them waits for it */
 	REQUEST_SWAPPED = 8, /* the descriptor goes to regs[1] */
 	REQUEST_LINKED = 16, /* to the one before it */
-	REQUEST_ABSENT = 32, /* the plan has no descriptor for it: one that is simulated, or none at all */
+	REQUEST_ABSENT =
+		32, /* the plan has no descriptor for it: one that is simulated, or none at all */
 };
 
 struct request {
