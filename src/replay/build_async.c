@@ -127,8 +127,8 @@ static struct requests *build_requests(struct builder *b, uint32_t nr)
 	}
 	all->items = build_alloc(b, nr * sizeof(*all->items), 8);
 	all->nr = all->items ? nr : 0;
-	if (nr && !b->l->held)
-		b->l->held = xcalloc(FLIGHT_HELD_MAX, sizeof(*b->l->held));
+	if (nr && !b->l->aloft)
+		b->l->aloft = xcalloc(FLIGHT_ALOFT_MAX, sizeof(*b->l->aloft));
 	if ((b->act->flags & ACTION_SETUP) || lane_is_prologue(b->l))
 		b->a->flags |= READY_AT_ONCE;
 	b->a->extra = all;
@@ -600,7 +600,7 @@ void build_async(struct builder *b)
 	}
 }
 
-bool build_is_held(const struct action *act)
+bool build_may_be_aloft(const struct action *act)
 {
 	return act->row->id == SC_io_uring_enter || act->row->id == SC_io_submit;
 }

@@ -51,7 +51,7 @@ void replay_io_submit(struct lane *l, struct ready *a, struct outcome *out)
 	call_set(out, f ? flight_submit_aio(l, f, all,
 					    a->expected.err ? all->nr : (uint64_t)a->expected.ret)
 			: -1);
-	flight_hold(l, a, all);
+	flight_add_aloft(l, a, all);
 }
 
 void replay_io_getevents(struct lane *l, struct ready *a, struct outcome *out)
@@ -99,7 +99,7 @@ void replay_io_uring_enter(struct lane *l, struct ready *a, struct outcome *out)
 	flight_take(l, flight_of(ring), &all->early);
 	flight_submit(l, ring, all);
 	flight_take(l, flight_of(ring), &all->done);
-	flight_hold(l, a, all);
+	flight_add_aloft(l, a, all);
 	call_stands(a, out);
 }
 

@@ -208,9 +208,11 @@ struct flight *flight_new(struct run *run)
 	return f;
 }
 
-static void end(struct flight *f)
+/* The context waits for what is in flight; requests of a ring end with the thread that submitted them. */
+static int end(struct flight *f)
 {
 	uint32_t i;
+	int r = f->is_aio && f->is_open ? (int)syscall(SYS_io_destroy, f->context) : 0;
 
 	for (i = 0; i < f->nr_entries; i++)
 		if (f->entries[i].used && !f->entries[i].flying)
@@ -223,6 +225,7 @@ static void end(struct flight *f)
 	if (f->has_ring)
 		io_uring_queue_exit(&f->ring);
 	f->has_ring = f->is_open = false;
+	return r;
 }
 
 void flight_free_all(struct run *run)
@@ -231,7 +234,7 @@ void flight_free_all(struct run *run)
 
 	while ((f = run->flights)) {
 		run->flights = f->next;
-		end(f);
+		(void)end(f);
 		pthread_cond_destroy(&f->landed);
 		pthread_mutex_destroy(&f->mutex);
 		free(f);
@@ -297,10 +300,8 @@ int flight_close(const struct run *run, struct flight *f)
 	pthread_mutex_lock(&f->mutex);
 	while (f->is_open && f->nr_flying && flight_wait_some(run, f))
 		;
-	if (f->is_open && !f->nr_flying) {
-		r = f->is_aio ? (int)syscall(SYS_io_destroy, f->context) : 0;
-		end(f);
-	}
+	if (f->is_open && !f->nr_flying)
+		r = end(f);
 	pthread_mutex_unlock(&f->mutex);
 	return r;
 }
@@ -379,12 +380,12 @@ static void wait_for(struct lane *l, struct requests *all)
 	pthread_mutex_unlock(&f->mutex);
 }
 
-static struct held *held_at(struct lane *l, uint64_t i)
+static struct aloft *aloft_at(struct lane *l, uint64_t i)
 {
-	return &l->held[i % FLIGHT_HELD_MAX];
+	return &l->aloft[i % FLIGHT_ALOFT_MAX];
 }
 
-void flight_hold(struct lane *l, const struct ready *a, struct requests *all)
+void flight_add_aloft(struct lane *l, const struct ready *a, struct requests *all)
 {
 	if (!is_flying(all))
 		return;
@@ -392,23 +393,23 @@ void flight_hold(struct lane *l, const struct ready *a, struct requests *all)
 		wait_for(l, all);
 		return;
 	}
-	if (l->last_held - l->first_held == FLIGHT_HELD_MAX) {
-		wait_for(l, held_at(l, l->first_held)->requests);
-		l->first_held++;
+	if (l->last_aloft - l->first_aloft == FLIGHT_ALOFT_MAX) {
+		wait_for(l, aloft_at(l, l->first_aloft)->requests);
+		l->first_aloft++;
 	}
-	*held_at(l, l->last_held++) = (struct held){ .pos = l->pos, .requests = all };
+	*aloft_at(l, l->last_aloft++) = (struct aloft){ .pos = l->pos, .requests = all };
 }
 
 uint64_t flight_release(struct lane *l)
 {
-	while (l->first_held != l->last_held && !is_flying(held_at(l, l->first_held)->requests))
-		l->first_held++;
-	return l->first_held != l->last_held ? held_at(l, l->first_held)->pos : l->pos;
+	while (l->first_aloft != l->last_aloft && !is_flying(aloft_at(l, l->first_aloft)->requests))
+		l->first_aloft++;
+	return l->first_aloft != l->last_aloft ? aloft_at(l, l->first_aloft)->pos : l->pos;
 }
 
 void flight_poll(struct lane *l)
 {
-	struct flight *f = held_at(l, l->first_held)->requests->flight;
+	struct flight *f = aloft_at(l, l->first_aloft)->requests->flight;
 
 	pthread_mutex_lock(&f->mutex);
 	if (!f->has_leader)
@@ -418,8 +419,8 @@ void flight_poll(struct lane *l)
 
 void flight_drain(struct lane *l)
 {
-	for (; l->first_held != l->last_held && !run_is_stopped(l->run); l->first_held++)
-		wait_for(l, held_at(l, l->first_held)->requests);
+	for (; l->first_aloft != l->last_aloft && !run_is_stopped(l->run); l->first_aloft++)
+		wait_for(l, aloft_at(l, l->first_aloft)->requests);
 }
 
 /* Does the action use the file of the request, or look at names that the request changes? */
@@ -441,8 +442,8 @@ void flight_settle(struct lane *l, const struct ready *a)
 	uint64_t n;
 	uint32_t i;
 
-	for (n = l->first_held; n != l->last_held; n++) {
-		struct requests *all = held_at(l, n)->requests;
+	for (n = l->first_aloft; n != l->last_aloft; n++) {
+		struct requests *all = aloft_at(l, n)->requests;
 
 		for (i = 0; i < all->nr && is_flying(all); i++) {
 			if (meets(a, &all->items[i])) {

@@ -9,7 +9,7 @@
  *                waits until the request has landed
  *
  * 1. A request works in the memory of its action, so a lane gives the memory of
- *    its actions back only up to the oldest one with requests in flight (held).
+ *    its actions back only up to the oldest one with requests in flight (aloft).
  * 2. Only storage is waited for: a request that could wait for another lane is
  *    not made. So every request lands by itself, and nobody waits for ever.
  * 3. Who waits lands whatever has come; of several lanes one waits in the kernel,
@@ -26,7 +26,7 @@
 #include "replay/requests.h"
 
 /* Actions of a lane that may have requests in flight; a later one waits. */
-#define FLIGHT_HELD_MAX 4096
+#define FLIGHT_ALOFT_MAX 4096
 
 /* By the loader; the run has them all, and flight_free_all() ends them. */
 struct flight *flight_new(struct run *run);
@@ -51,10 +51,10 @@ void flight_take(struct lane *l, struct flight *f, const struct completions *don
 /* What the lane has in flight and the action could see lands first. */
 void flight_settle(struct lane *l, const struct ready *a);
 /* The action at l->pos has requests in flight. */
-void flight_hold(struct lane *l, const struct ready *a, struct requests *all);
+void flight_add_aloft(struct lane *l, const struct ready *a, struct requests *all);
 /* How far the lane's memory is free. */
 uint64_t flight_release(struct lane *l);
-/* Lands what has come by now, of the lane's oldest held action. */
+/* Lands what has come by now, of the lane's oldest action aloft. */
 void flight_poll(struct lane *l);
 /* Everything that the lane has in flight lands. */
 void flight_drain(struct lane *l);

@@ -197,7 +197,7 @@ struct lane_sums {
 };
 
 /* An action that is done but for its requests in flight. */
-struct held {
+struct aloft {
 	uint64_t pos; /* in the lane's ring: its memory begins here */
 	struct requests *requests;
 };
@@ -220,10 +220,10 @@ struct lane {
 	struct notes notes;
 	struct sync_counter done, started;
 	_Alignas(64) struct sync_waiter waiter;
-	uint64_t pos; /* of the ring: the present action; beyond its tail while actions are held */
+	uint64_t pos; /* of the ring: the present action; beyond its tail while actions are aloft */
 	uint64_t head_seen; /* of the ring */
-	struct held *held; /* by the loader, when it is first needed: FLIGHT_HELD_MAX of them */
-	uint64_t first_held, last_held; /* modulo that */
+	struct aloft *aloft; /* by the loader, when it is first needed: FLIGHT_ALOFT_MAX of them */
+	uint64_t first_aloft, last_aloft; /* modulo that */
 	struct lane_memory memory;
 	struct lane_sums sums;
 	struct run_lane_state *state; /* shared with who watches */
@@ -320,7 +320,7 @@ MUST_CHECK int build_action(struct run *run, struct lane *l, const struct action
 			    uint64_t *ret_used, struct err *err);
 
 /* Whether the memory of the action may be in use after it is performed. */
-bool build_is_held(const struct action *act);
+bool build_may_be_aloft(const struct action *act);
 
 /* What must be done before the clock starts. */
 static inline bool lane_is_prologue(const struct lane *l)

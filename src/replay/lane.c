@@ -21,16 +21,16 @@
 #define PERTURB_ONE_IN 8
 #define PERTURB_MAX_NS (300 * NS_PER_US)
 /* How often a lane that waits for the loader looks at its requests in flight. */
-#define HELD_POLL_NS NS_PER_MS
+#define ALOFT_POLL_NS NS_PER_MS
 
 static void set_phase(struct lane *l, enum run_lane_phase phase)
 {
 	atomic_store_explicit(&l->state->phase, phase, memory_order_relaxed);
 }
 
-static bool is_holding(const struct lane *l)
+static bool has_aloft(const struct lane *l)
 {
-	return l->first_held != l->last_held;
+	return l->first_aloft != l->last_aloft;
 }
 
 static void release(struct lane *l)
@@ -58,9 +58,9 @@ static void starve(struct lane *l)
 		    run_is_stopped(run))
 			break;
 		bell_ring(&run->loader_bell);
-		/* What is held may be in the way: it is given back as it lands. */
-		sync_futex_wait(&l->ring.hungry, 1, is_holding(l) ? HELD_POLL_NS : 0);
-		if (is_holding(l)) {
+		/* What is aloft may be in the way: its memory is given back as it lands. */
+		sync_futex_wait(&l->ring.hungry, 1, has_aloft(l) ? ALOFT_POLL_NS : 0);
+		if (has_aloft(l)) {
 			flight_poll(l);
 			release(l);
 		}
@@ -360,7 +360,7 @@ static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 		perturb(l);
 	if (a->nr_edges && !wait_edges(l, a, &t.edge_wait_ns))
 		return false;
-	if (UNLIKELY(is_holding(l)) && a->fn && row_class(row_by_id(a->row_id)) != C_URING &&
+	if (UNLIKELY(has_aloft(l)) && a->fn && row_class(row_by_id(a->row_id)) != C_URING &&
 	    row_class(row_by_id(a->row_id)) != C_AIO)
 		flight_settle(l, a);
 	t.deadline_ns = deadline_of(l, a, t.edge_wait_ns);

@@ -25,7 +25,7 @@
 #define BIG_BUDGET ((uint64_t)64 << 20)
 #define READY_ALIGN ((uint64_t)64)
 #define ACTION_GUESS_BYTES 448
-#define HELD_IN_RING_MAX 2048
+#define ALOFT_IN_RING_MAX 2048
 #define TURN_ACTIONS 256 /* of a lane, before the next one's turn */
 #define SLEEP_NS (200 * NS_PER_MS)
 #define SLEEP_BLOCKED_NS NS_PER_MS
@@ -167,7 +167,8 @@ static int place(struct run *run, struct lane *l, struct err *err)
 	int r;
 
 	/* Requests may hold their memory for long: not that of the ring, if it is much. */
-	if (size > l->ring.size / 4 || (bound > HELD_IN_RING_MAX && build_is_held(l->pending)))
+	if (size > l->ring.size / 4 ||
+	    (bound > ALOFT_IN_RING_MAX && build_may_be_aloft(l->pending)))
 		return place_big(run, l, bound, err);
 	a = (struct ready *)(void *)reserve(&l->ring, size);
 	if (!a)
@@ -309,13 +310,14 @@ void loader_release(struct run *run)
 	struct ring_files *files;
 	uint32_t i;
 
+	flight_free_all(run); /* first: what is in flight works in the memory of actions */
 	for (i = 0; i < run->nr_lanes; i++) {
 		struct lane *l = &run->lanes[i];
 
 		for (; l->first_big < l->bigs.len; l->first_big++)
 			free(l->bigs.items[l->first_big].p);
 		VEC_RELEASE(&l->bigs);
-		free(l->held);
+		free(l->aloft);
 		plan_lane_close(l->reader);
 		if (l->ring.base)
 			(void)munmap(l->ring.base, l->ring.size);
@@ -324,6 +326,5 @@ void loader_release(struct run *run)
 		run->ring_files = files->next;
 		free(files);
 	}
-	flight_free_all(run);
 	free(run->patch_room);
 }

@@ -61,7 +61,7 @@ struct requests {
 	struct request *items;
 	struct k_iocb **blocks; /* of aio: room for as many */
 	struct completions done;
-	/* Of the run: the memory of the action is held while any of them are in flight. */
+	/* Of the run: the action is aloft while any of them are in flight. */
 	struct flight *flight;
 	_Atomic uint32_t nr_flying;
 };
