@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's host side: decoding, sites, stubs, rules and time. */
+/* The agent's host side: decoding, sites, stubs, rules, rings and time. */
 #include <fcntl.h>
 #include <link.h>
 #include <setjmp.h>
@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "record/agent/inside.h"
 #include "record/agent/rules.h"
 #include "record/agent/sites.h"
 #include "record/agent/ticks.h"
@@ -322,16 +323,143 @@ static void counts_time_by_the_counter(void **state)
 	free(ns);
 }
 
+/* A recording of ourselves, of which only the rings are looked at. */
+struct rig {
+	struct tracer tr;
+	struct record_options o;
+	struct record_result res;
+	struct tracee t;
+	struct agent_thread at;
+	struct agent_space space;
+	struct agent_image image;
+	uint8_t *slot;
+};
+
+static void rig_open(struct rig *g, const char *path)
+{
+	struct trace_writer_options options = { .replace = true };
+	struct tree_options tree_options = { .content_max_bytes = 0 };
+	static struct memory nowhere;
+	struct err err = { "" };
+
+	memset(g, 0, sizeof(*g));
+	g->tr.o = &g->o;
+	g->tr.res = &g->res;
+	g->tr.start_ns = clock_monotonic_ns();
+	assert_int_equal(trace_writer_open(path, &options, &g->tr.writer, &err), 0);
+	g->tr.feed = trace_writer_add_feed(g->tr.writer);
+	g->tr.tree = tree_new(g->tr.feed, &tree_options);
+	g->tr.found = found_new();
+	g->tr.aio = aio_new();
+	g->tr.capture = (struct capture){ .memory = &nowhere, .feed = g->tr.feed };
+	assert_int_equal(agent_new(&g->tr, &g->tr.agent, &err), 0);
+	g->slot = calloc(1, WIRE_SLOT_BYTES);
+	g->space.image = &g->image;
+	g->at = (struct agent_thread){ .space = &g->space,
+				       .slot = 1,
+				       .block = (void *)g->slot,
+				       .ring = g->slot + WIRE_BLOCK_BYTES };
+	g->t = (struct tracee){ .tid = getpid(), .pid = getpid(), .state = TRACEE_RUNNING };
+	g->t.agent = &g->at;
+	arena_init(&g->t.arena);
+	g->t.stream = trace_feed_open_stream(g->tr.feed, (uint32_t)getpid(), (uint32_t)getpid());
+}
+
+static void rig_close(struct rig *g)
+{
+	struct err err = { "" };
+
+	assert_int_equal(trace_feed_close_stream(g->tr.feed, g->t.stream), 0);
+	arena_release(&g->t.arena);
+	tree_free(g->tr.tree);
+	found_free(g->tr.found);
+	aio_free(g->tr.aio);
+	capture_release(&g->tr.capture);
+	agent_free(g->tr.agent);
+	assert_int_equal(trace_writer_close(g->tr.writer, &err), 0);
+	free(g->slot);
+}
+
+static uint64_t draw(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return *x;
+}
+
+/* A record as the agent could have made it, but for a number here and there. */
+static uint64_t put_random_record(uint8_t *at, uint64_t room, uint64_t *x)
+{
+	struct wire_record rec = { .nr = (uint32_t)(draw(x) % 450),
+				   .ret = (int64_t)(draw(x) % 4096) };
+	uint64_t len = sizeof(rec), in, i;
+
+	for (i = 0; i < 6; i++)
+		rec.regs[i] = draw(x) % 4 ? draw(x) % 4096 : draw(x);
+	rec.enter_tsc = draw(x);
+	rec.exit_tsc = __rdtsc();
+	in = draw(x) % 3;
+	for (i = 0; i < 6 && len + 600 < room; i++) {
+		struct wire_copy c = { rec.regs[i], draw(x) % 16 ? draw(x) % 500 : draw(x) };
+
+		memcpy(at + len, &c, sizeof(c));
+		len += sizeof(c) + (c.len_bytes + 7) % 512 / 8 * 8;
+		if (i == in)
+			rec.in_bytes = len - sizeof(rec);
+	}
+	rec.size_bytes = (uint32_t)len;
+	if (draw(x) % 32 == 0)
+		rec.size_bytes = (uint32_t)draw(x);
+	if (draw(x) % 32 == 0)
+		rec.in_bytes = draw(x);
+	if (draw(x) % 32 == 0)
+		rec.nr = (uint32_t)draw(x);
+	memcpy(at, &rec, sizeof(rec));
+	return len;
+}
+
+/* The program may write into its ring what it likes: we end, and go on. */
+static void survives_any_ring(void **state)
+{
+	char path[] = "/tmp/reprise-rings-XXXXXX";
+	int fd = mkstemp(path);
+	uint64_t x = 88172645463325252u, round;
+	struct rig g;
+
+	(void)state;
+	assert_true(fd >= 0);
+	rig_open(&g, path);
+	for (round = 0; round < 3000; round++) {
+		struct wire_block *b = g.at.block;
+		uint8_t *ring = g.slot + WIRE_BLOCK_BYTES;
+		uint64_t len = 0;
+
+		g.at.tail = g.at.given_back = draw(&x) % 8 ? 0 : draw(&x) / 8 * 8;
+		if (draw(&x) % 16 == 0) {
+			for (len = 0; len < 65536; len += 8)
+				memcpy(ring + len, &(uint64_t){ draw(&x) }, 8);
+		}
+		for (len = 0; len < 8192;)
+			len += put_random_record(ring + len, 16384, &x);
+		g.at.is_damaged = false;
+		b->head = draw(&x) % 8 ? g.at.tail + len : draw(&x);
+		(void)drain_thread(&g.tr, &g.t);
+		assert_int_equal(g.at.tail, b->head);
+	}
+	assert_true(agent_nr_events(g.tr.agent) > 1000);
+	rig_close(&g);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_time_by_the_counter),
-		cmocka_unit_test(decodes),
-		cmocka_unit_test(knows_what_is_in_eax),
-		cmocka_unit_test(finds_sites),
-		cmocka_unit_test(takes_no_jump_too_far),
-		cmocka_unit_test(survives_any_file),
-		cmocka_unit_test(rules_fit_rows),
+		cmocka_unit_test(counts_time_by_the_counter), cmocka_unit_test(decodes),
+		cmocka_unit_test(knows_what_is_in_eax),	      cmocka_unit_test(finds_sites),
+		cmocka_unit_test(takes_no_jump_too_far),      cmocka_unit_test(survives_any_file),
+		cmocka_unit_test(survives_any_ring),	      cmocka_unit_test(rules_fit_rows),
 		cmocka_unit_test(leaves_calls_to_the_tracer),
 	};
 

@@ -49,8 +49,10 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	a = xcalloc(1, sizeof(*a));
 	ticks_init(&a->ticks, tr->start_ns);
 	rules_build(tr->o->data, tr->o->wanted, a->rules);
-	for (nr = 0; nr < WIRE_NR_CALLS; nr++)
+	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
 		a->has_variants[nr] = a->rules[nr].next != 0;
+		a->is_taken[nr] = rules_take(a->rules, nr);
+	}
 	*ret = a;
 	return 0;
 }

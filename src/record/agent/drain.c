@@ -115,11 +115,13 @@ static bool is_of_descriptor(const struct tracee *t)
 static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
 		       struct copies *c)
 {
-	const struct row *row = rec->nr < WIRE_NR_CALLS ? row_by_nr(ARCH_X86_64, rec->nr) : NULL;
+	const struct row *row = NULL;
 	int r;
 
+	if (rec->nr < WIRE_NR_CALLS && tr->agent->is_taken[rec->nr])
+		row = row_by_nr(ARCH_X86_64, rec->nr);
 	if (!row)
-		return false;
+		return false; /* the agent has made no such record */
 	memcpy(t->regs, rec->regs, sizeof(t->regs));
 	t->row = tr->agent->has_variants[rec->nr] ? row_select_variant(row, t->regs) : row;
 	t->nr = rec->nr;
@@ -260,6 +262,7 @@ static void give_up(struct tracer *tr, struct tracee *t)
 				.to_ns = tracer_now(tr),
 				.note = "the program has overwritten records of its calls" };
 
+	t->agent->is_damaged = true;
 	agent_turn_off(tr, t);
 	tracer_put_loss(tr, &damaged);
 }
@@ -313,7 +316,7 @@ uint64_t drain_thread(struct tracer *tr, struct tracee *t)
 	uint64_t head, taken;
 
 	/* In a call that the tracer follows it makes no records. */
-	if (!b || t->state == TRACEE_IN_CALL)
+	if (!b || t->state == TRACEE_IN_CALL || t->agent->is_damaged)
 		return 0;
 	head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* pairs with the agent's */
 	if (head == t->agent->tail)

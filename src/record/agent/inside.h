@@ -14,6 +14,7 @@
 struct agent {
 	struct wire_rule rules[WIRE_NR_RULES];
 	bool has_variants[WIRE_NR_CALLS]; /* the row depends on the registers */
+	bool is_taken[WIRE_NR_CALLS]; /* the agent records such calls, or some of them */
 	struct ticks ticks;
 	struct map files; /* struct file_key -> struct text_file */
 	struct agent_image *images; /* all of them */
@@ -64,6 +65,7 @@ struct agent_thread {
 	struct agent_space *space;
 	unsigned int slot; /* 0: none */
 	bool needs_gs;
+	bool is_damaged; /* its ring: nothing more is taken from there */
 	struct wire_block *block; /* here; NULL without a slot */
 	const uint8_t *ring;
 	uint64_t tail; /* bytes ever taken; the thread is told of them at times */

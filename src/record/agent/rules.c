@@ -433,3 +433,12 @@ void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *
 	}
 	VEC_RELEASE(&variants);
 }
+
+bool rules_take(const struct wire_rule *rules, unsigned int nr)
+{
+	const struct wire_rule *r = &rules[nr];
+
+	while (!(r->flags & WIRE_RULE_USED) && r->next)
+		r = &rules[r->next];
+	return r->flags & WIRE_RULE_USED;
+}

@@ -19,5 +19,7 @@
 bool rules_for_row(const struct row *row, enum data_policy policy, struct wire_rule *ret);
 /* All WIRE_NR_RULES of them. wanted: by row id, NULL for all. */
 void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *ret);
+/* Whether such calls are for the agent, in any of their variants. */
+bool rules_take(const struct wire_rule *rules, unsigned int nr);
 
 #endif

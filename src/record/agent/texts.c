@@ -206,17 +206,7 @@ static struct stub_area *area_near(struct tracee *t, uint64_t near, bool may_map
 
 static bool is_for_agent(const struct agent *a, const struct site *s)
 {
-	const struct wire_rule *r;
-
-	if (s->nr == SITE_NR_UNKNOWN)
-		return true;
-	if (s->nr >= WIRE_NR_CALLS)
-		return false;
-	for (r = &a->rules[s->nr]; !(r->flags & WIRE_RULE_USED); r = &a->rules[r->next]) {
-		if (!r->next)
-			return false;
-	}
-	return true;
+	return s->nr == SITE_NR_UNKNOWN || (s->nr < WIRE_NR_CALLS && a->is_taken[s->nr]);
 }
 
 /* What is being written into a stopped process: stubs are gathered, since they stand side by side. */
