@@ -16,6 +16,22 @@ static double percent_off(double v, double of)
 	return of > 0 ? 100 * (v - of) / of : 0;
 }
 
+static double per_second(uint64_t nr, uint64_t ns)
+{
+	return ns ? (double)nr * 1e9 / (double)ns : 0;
+}
+
+static double iops(const struct blk_run_result *res)
+{
+	return per_second(res->nr_made, res->elapsed_ns);
+}
+
+/* Scaled as the run was. */
+static double original_iops(const struct blk_run_result *res)
+{
+	return per_second(res->nr_requests, res->expected_elapsed_ns);
+}
+
 /* All operations together. */
 static void sum_ops(const struct blk_run_result *res, struct blk_sums *all)
 {
@@ -107,7 +123,6 @@ static void put_troubles(struct buf *b, const struct blk_run_result *res)
 
 void replay_block_print_text(const struct blk_run_result *res, FILE *out)
 {
-	double original_ns = (double)res->expected_elapsed_ns;
 	struct blk_sums all;
 	struct buf b = { 0 };
 
@@ -118,14 +133,13 @@ void replay_block_print_text(const struct blk_run_result *res, FILE *out)
 	put_troubles(&b, res);
 	replay_put_time(&b, "elapsed", res->elapsed_ns);
 	buf_printf(&b, "%-22s", "original elapsed");
-	strings_put_duration(&b, (uint64_t)original_ns);
-	buf_printf(&b, " (%+.2f %%)\n", percent_off((double)res->elapsed_ns, original_ns));
-	buf_printf(&b, "IOPS                  %.0f (%+.2f %%)\n",
-		   res->elapsed_ns ? (double)res->nr_made * 1e9 / (double)res->elapsed_ns : 0,
-		   original_ns > 0 && res->elapsed_ns
-			   ? percent_off((double)res->nr_made / (double)res->elapsed_ns,
-					 (double)res->nr_done / original_ns)
-			   : 0);
+	strings_put_duration(&b, res->expected_elapsed_ns);
+	if (!res->interrupted)
+		buf_printf(&b, " (%+.2f %%)",
+			   percent_off((double)res->elapsed_ns, (double)res->expected_elapsed_ns));
+	buf_putc(&b, '\n');
+	buf_printf(&b, "%-22s%.0f (%+.2f %%)\n", "IOPS", iops(res),
+		   percent_off(iops(res), original_iops(res)));
 	buf_printf(&b, "reordered             %llu by submission",
 		   (unsigned long long)res->nr_reordered);
 	if (res->nr_observed)
@@ -254,6 +268,9 @@ void replay_block_print_json(const struct blk_run_result *res, FILE *out)
 	json_kv_u64(&w, "expected_elapsed_ns", res->expected_elapsed_ns);
 	json_kv_double(&w, "elapsed_error_percent",
 		       percent_off((double)res->elapsed_ns, (double)res->expected_elapsed_ns));
+	json_kv_double(&w, "iops", iops(res));
+	json_kv_double(&w, "original_iops", original_iops(res));
+	json_kv_double(&w, "iops_error_percent", percent_off(iops(res), original_iops(res)));
 	json_kv_u64(&w, "limit_wait_ns", res->limit_wait_ns);
 	json_kv_u64(&w, "load_wait_ns", res->load_wait_ns);
 	json_kv_u64(&w, "submitter_cpu_ns", res->cpu_ns);

@@ -134,7 +134,7 @@ struct blk_share {
 
 /* What a submitter counts; added up at the end. */
 struct blk_counts {
-	uint64_t nr_reordered, nr_parents_lost;
+	uint64_t nr_reordered;
 	uint64_t in_flight_max, limit_max;
 	uint64_t limit_wait_ns, load_wait_ns, cpu_ns;
 };

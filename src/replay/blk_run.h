@@ -56,7 +56,7 @@ struct blk_run_options {
 	double scale; /* of all times */
 	/*
 	 * Of what the server takes (think times; mode timed: when nothing is in flight), and
-	 * of what the storage takes. Only scale of these is used in mode afap and load.
+	 * of what the storage takes. Modes afap and load have no times.
 	 */
 	double scale_server, scale_storage;
 	uint32_t depth; /* the limit in flight; 0: by the trace and the target */

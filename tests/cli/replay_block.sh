@@ -146,7 +146,7 @@ time_ns,latency_ns,device,op,flags,offset,length
 END
 truncate -s 64K s.img
 run 0 import -o s.trace s.csv && run 0 replay --device=s.img --scale-server=3 --scale-storage=0.5 --json -f -o s.run s.trace &&
-	json 'd["expected_elapsed_ns"] == 12000000' && run 0 show --json s.run && python3 - <<'END'
+	json 'd["expected_elapsed_ns"] == 12000000 and abs(d["original_iops"] - 250) < 0.01 and d["iops"] > 0' && run 0 show --json s.run && python3 - <<'END'
 import json
 at = [json.loads(l)["enter_ns"] for l in open("out")]
 assert len(at) == 3 and at[1] >= 500000 and at[2] >= 11500000, at
