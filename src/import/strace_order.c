@@ -15,7 +15,7 @@
 struct strace_source {
 	struct import_input *in;
 	uint32_t lone_tid;
-	bool has_tids, has_times, has_deltas;
+	bool has_tids, has_times, has_deltas, has_clock; /* -r; any other */
 	bool begun, ended;
 	/* The line at hand: in the input, or in `kept` when lines were read below it. */
 	const char *text;
@@ -100,6 +100,8 @@ static void look_at(struct strace_source *src, const char *text, size_t len, boo
 		src->has_tids |= l.tid != 0;
 		src->has_times |= l.clock != STRACE_NO_TIME && l.sort != STRACE_UNKNOWN;
 		src->has_deltas |= l.clock == STRACE_DELTA && l.sort != STRACE_UNKNOWN;
+		src->has_clock |= (l.clock == STRACE_UNIX_TIME || l.clock == STRACE_DAY_TIME) &&
+				  l.sort != STRACE_UNKNOWN;
 		if (!*told && !src->has_tids)
 			*told = tid_of_line(&l, text, (size_t)(stop - text), &src->lone_tid);
 		text = eol ? eol + 1 : end;
@@ -247,7 +249,7 @@ static int by_lone_tid(const void *a, const void *b)
 static int check_times(const struct strace_order *o, const struct strace_source *src,
 		       struct err *err)
 {
-	if (o->nr_sources == 1 || !src->has_deltas)
+	if (o->nr_sources == 1 || !src->has_deltas || src->has_clock)
 		return 0;
 	return err_set(err, -EINVAL,
 		       "%s: its times are those since the line before, of any file (-r), so that "
