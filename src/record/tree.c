@@ -91,6 +91,8 @@ struct tree *tree_new(struct trace_feed *feed, const struct tree_options *option
 	t->o = *options;
 	arena_init(&t->names);
 	arena_init(&t->item);
+	t->made = arena_alloc(&t->names, sizeof(*t->made) + 1);
+	*t->made = (struct noted){ .flags = NOTED_MISSING };
 	t->piece = xmalloc(BLOB_MAX_BYTES);
 	t->places = tree_places_new();
 	t->row_uses = xcalloc(ROW_ID_MAX, 1);

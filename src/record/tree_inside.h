@@ -82,6 +82,7 @@ struct tree {
 	struct tree_options o;
 	struct map paths; /* path -> struct noted */
 	struct map dirs; /* identity -> struct noted */
+	struct noted *made; /* stands there for all directories that the program made */
 	struct blob_map seen; /* hashes of (root, start, path): nothing more to be done */
 	struct blob_map listed; /* hashes of (device, inode) */
 	struct blob_map contents; /* the same, of files whose content was asked for */
@@ -126,6 +127,8 @@ struct noted *tree_find(const struct tree *t, const struct tree_name *name);
 /* The directory by its identity, under the name of the start; NULL: not known. */
 struct noted *tree_find_dir(const struct tree *t, const struct statx *st);
 void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n);
+/* tree_find_dir() gives t->made for it from now on. */
+void tree_remember_made(struct tree *t, const struct statx *st);
 /* Something on this device, to find its mount by. */
 void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n);
 

@@ -168,6 +168,15 @@ void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n)
 	n->flags |= NOTED_DIR;
 }
 
+/* All of them are one: below them nothing was there at the start, whatever their names are. */
+void tree_remember_made(struct tree *t, const struct statx *st)
+{
+	struct identity id = identity_of(st);
+
+	if (st->stx_mask & STATX_BTIME)
+		*map_slot(&t->dirs, &id, sizeof(id)) = t->made;
+}
+
 void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n)
 {
 	struct tree_device *d = device_of(t, -1, dev_of(st));

@@ -99,16 +99,42 @@ static void find_first_name(struct walk *w)
 {
 	struct noted *n = tree_find_dir(w->t, &w->cur.st);
 
-	w->made = false;
-	if (n) {
+	w->made = n == w->t->made;
+	if (n && !w->made) {
 		name_set(&w->first, n->path, strlen(n->path));
 		return;
 	}
 	w->first = w->now;
+	if (w->made)
+		return;
 	n = tree_find(w->t, &w->now);
 	/* It was not there, or it has taken the place of what was: see note_child(). */
 	w->made = n && (n->flags & NOTED_MISSING ||
 			(n->flags & NOTED_INITIAL && w->cur.st.stx_mask & STATX_BTIME));
+}
+
+/* Notes what is under a name of the start, as far as it must be; true: the program made it. */
+static bool note_named(struct walk *w, struct tree_object *o, struct tree_name *first)
+{
+	struct noted *n = tree_get(w->t, first);
+	bool dir = S_ISDIR(o->st.stx_mode);
+
+	if (n->flags & NOTED_MISSING)
+		return true;
+	o->name = first;
+	if (n->flags & NOTED_INITIAL) {
+		/* A file that has taken the place of another is none of the start's. */
+		if (w->content && tree_is_noted(n, o))
+			tree_note_content(w->t, o);
+		/* Another directory has taken the place of the one that was there. */
+		return dir && o->st.stx_mask & STATX_BTIME;
+	}
+	n->flags |= NOTED_INITIAL;
+	tree_note(w->t, o, w->content);
+	tree_remember_device(w->t, &o->st, n);
+	if (dir)
+		tree_remember_dir(w->t, &o->st, n);
+	return false;
 }
 
 /*
@@ -120,33 +146,15 @@ static void note_child(struct walk *w, struct tree_object *o, struct tree_name *
 	bool dir = S_ISDIR(o->st.stx_mode);
 	struct noted *n = dir ? tree_find_dir(w->t, &o->st) : NULL;
 
-	*made = false;
+	*made = n == w->t->made;
 	if (n) {
-		name_set(first, n->path, strlen(n->path));
+		if (!*made)
+			name_set(first, n->path, strlen(n->path));
 		return;
 	}
-	if (w->made) {
-		*made = true;
-		return;
-	}
-	n = tree_get(w->t, first);
-	if (n->flags & NOTED_MISSING) {
-		*made = true;
-	} else if (n->flags & NOTED_INITIAL) {
-		/* Another directory has taken the place of the one that was there. */
-		*made = dir && o->st.stx_mask & STATX_BTIME;
-		o->name = first;
-		/* A file that has taken the place of another is none of the start's. */
-		if (w->content && tree_is_noted(n, o))
-			tree_note_content(w->t, o);
-	} else {
-		n->flags |= NOTED_INITIAL;
-		o->name = first;
-		tree_note(w->t, o, w->content);
-		tree_remember_device(w->t, &o->st, n);
-		if (dir)
-			tree_remember_dir(w->t, &o->st, n);
-	}
+	*made = w->made || note_named(w, o, first);
+	if (*made && dir)
+		tree_remember_made(w->t, &o->st);
 }
 
 static void stand_in_root(struct walk *w)

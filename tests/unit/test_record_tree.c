@@ -729,6 +729,27 @@ static void test_renamed_directory(void **state)
 	assert_int_equal(flags_of(FINAL, below("old")), MISSING);
 }
 
+/* Not reached from its parent, and under a name that nobody has used before. */
+static void test_made_directory_as_cwd(void **state)
+{
+	(void)state;
+	touch_call(SC_mkdir, "new", NULL);
+	assert_int_equal(mkdir("new", 0755), 0);
+	touch_call(SC_mkdir, "new/sub", NULL);
+	assert_int_equal(mkdir("new/sub", 0755), 0);
+	write_file("new/sub/f", "f");
+	touch_call(SC_chdir, "new/sub", NULL);
+	assert_int_equal(chdir("new/sub"), 0);
+	touch_call(SC_rename, "../../new", "../../moved");
+	assert_int_equal(rename("../../new", "../../moved"), 0);
+	touch("f");
+	assert_int_equal(chdir("../.."), 0);
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("moved")), MISSING);
+	assert_int_equal(count_entries(INITIAL, below("moved/sub/f")), 0);
+	assert_true(has_hash(entry(FINAL, below("moved/sub/f")), "f"));
+}
+
 static void test_replaced_directory(void **state)
 {
 	(void)state;
@@ -911,6 +932,7 @@ int main(void)
 		TREE_TEST(test_xattrs),
 		TREE_TEST(test_listing),
 		TREE_TEST(test_made_directory),
+		TREE_TEST(test_made_directory_as_cwd),
 		TREE_TEST(test_renamed_directory),
 		TREE_TEST(test_replaced_directory),
 		TREE_TEST(test_mounts),
