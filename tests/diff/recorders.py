@@ -52,7 +52,7 @@ PROGRAMS = {
 
 TOOLS = {"python": "python3", "names": "python3", "sqlite": "sqlite3"}
 
-RANDOM = re.compile(r"^(getrandom|sysinfo|read\(fd=3, buf=\S+, count=4\)|getrusage|blob|stream|meta|tree_entry\(.*\"/((proc|dev|sys)\b|tmp\"))|"
+RANDOM = re.compile(r"^(getrandom|sysinfo|read\(fd=3, buf=\".*\", count=4\)|getrusage|blob|stream|meta|tree_entry\(.*\"/((proc|dev|sys)\b|tmp\"))|"
                     r"^tree_entry\(tree=final, path=\"/(etc|usr|var|root)")
 PATTERNS = [
     (re.compile(r"^\d+/\d+ #\d+ \d+\+\d+ "), ""),  # who, which and when

@@ -61,6 +61,7 @@ bool clones_enter(struct tracee *t)
 {
 	struct k_clone_args a = { 0 };
 
+	t->has_child = false;
 	switch ((int)t->row->id) {
 	case SC_fork:
 		t->clone_flags = SIGCHLD;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads: how they begin, take a new image, and end. */
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,10 +115,91 @@ static void new_parents(struct tracer *tr, pid_t gone)
 	}
 }
 
+/* A thread that was made is known, and who made it: it may begin. */
+static void begin_child(struct tracer *tr, struct tracee *parent, struct tracee *t)
+{
+	/* Seen at the entry of every call that makes a child, unless we came in the middle of it. */
+	uint64_t flags = parent->state == TRACEE_IN_CALL ? parent->clone_flags : 0;
+
+	parent->has_child = true;
+	clones_pass_on(parent, t);
+	clones_put_back(parent);
+	if (t->state != TRACEE_NEW)
+		return; /* it was let go without its parent */
+	t->space = flags & CLONE_VM ? parent->space : ++tr->next_space;
+	t->own_filter = parent->own_filter;
+	tracer_start_thread(tr, t, parent->tid, flags, START_CLONE);
+	if (t->pid == parent->pid) {
+		t->space = parent->space; /* also when the flags are not known */
+		t->cpu.has_company = parent->cpu.has_company = true;
+	}
+	agent_new_thread(tr, parent, t);
+	if (t->stopped_early) {
+		t->stopped_early = false;
+		agent_first_stop(t);
+		clones_put_back(t);
+		tracer_resume(tr, t, 0);
+	}
+}
+
+void tracer_new_thread(struct tracer *tr, struct tracee *parent)
+{
+	unsigned long message = 0;
+
+	if (!ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &message))
+		begin_child(tr, parent, tracees_get(&tr->all, (pid_t)message));
+}
+
+/* Orphans: who made them was killed in the middle of it, and will not tell of them. */
+
+static bool is_orphan(struct tracer *tr, struct tracee *t)
+{
+	char comm[32];
+
+	if (t->state != TRACEE_NEW || !t->stopped_early)
+		return false;
+	read_status(t, comm);
+	return !tracees_find(&tr->all, t->ppid); /* somebody else is its parent now */
+}
+
+/* The thread has ended in a call that made a child, if it came so far. */
+static void find_orphan(struct tracer *tr, struct tracee *parent)
+{
+	MAP_EACH (&tr->all.by_tid, e) {
+		if (is_orphan(tr, e->value)) {
+			begin_child(tr, parent, e->value);
+			return;
+		}
+	}
+}
+
+/* A parent tells at once; only a machine without any time left makes it wait so long. */
+#define ORPHAN_NS UINT64_C(1000000000)
+
+void tracer_release_orphans(struct tracer *tr, uint64_t now_ns)
+{
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *t = e->value;
+
+		if (t->state != TRACEE_NEW || !t->stopped_early || now_ns - t->early_ns < ORPHAN_NS)
+			continue;
+		t->stopped_early = false;
+		t->space = ++tr->next_space;
+		tracer_start_thread(tr, t, 0, 0, START_CLONE);
+		/* What it has of an agent is its parent's, which is gone: with that it cannot go on. */
+		if (tr->agent)
+			(void)kill(t->tid, SIGKILL);
+		else
+			tracer_resume(tr, t, 0);
+	}
+}
+
 void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 {
 	struct value args[3] = { { 0 } };
 
+	if (t->state == TRACEE_IN_CALL && t->row && clones_is_one(t->row) && !t->has_child)
+		find_orphan(tr, t);
 	agent_end_thread(tr, t);
 	interrupts_end(tr, t);
 	if (t->state == TRACEE_IN_CALL && t->row && !t->unwanted) {
@@ -139,34 +221,6 @@ void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 		new_parents(tr, t->pid);
 	}
 	tracees_remove(&tr->all, t);
-}
-
-void tracer_new_thread(struct tracer *tr, struct tracee *parent)
-{
-	unsigned long message = 0;
-	/* Seen at the entry of every call that makes a child, unless we came in the middle of it. */
-	uint64_t flags = parent->state == TRACEE_IN_CALL ? parent->clone_flags : 0;
-	struct tracee *t;
-
-	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &message) < 0)
-		return;
-	t = tracees_get(&tr->all, (pid_t)message);
-	t->space = flags & CLONE_VM ? parent->space : ++tr->next_space;
-	t->own_filter = parent->own_filter;
-	clones_pass_on(parent, t);
-	clones_put_back(parent);
-	tracer_start_thread(tr, t, parent->tid, flags, START_CLONE);
-	if (t->pid == parent->pid) {
-		t->space = parent->space; /* also when the flags are not known */
-		t->cpu.has_company = parent->cpu.has_company = true;
-	}
-	agent_new_thread(tr, parent, t);
-	if (t->stopped_early) {
-		t->stopped_early = false;
-		agent_first_stop(t);
-		clones_put_back(t);
-		tracer_resume(tr, t, 0);
-	}
 }
 
 struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)

@@ -36,6 +36,7 @@ struct tracee {
 	int delivered; /* the signal that it has stopped for, which is no longer pending; 0: none */
 	bool group_stopped; /* by job control, until SIGCONT */
 	bool stopped_early; /* NEW: has stopped, waits for its parent's clone event */
+	uint64_t early_ns; /* since then */
 	bool recorded; /* has begun: before its first execve the launched child is ours, not the program */
 	bool execing; /* EVENT_EXEC was seen: the execve has succeeded */
 	pid_t exec_former_tid;
@@ -57,6 +58,7 @@ struct tracee {
 	uint16_t flags;
 	uint64_t regs[6];
 	uint64_t clone_flags; /* of one that makes a child */
+	bool has_child; /* that was told of */
 	struct hidden_flag hidden;
 	uint64_t enter_ns, held_ns;
 	uint64_t carried_ns; /* held since the last call that was recorded, for the next */
