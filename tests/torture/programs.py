@@ -72,6 +72,28 @@ def processes():
     equal((stat["processes"], stat["threads"]), (2001, 2001), "processes and threads")
 
 
+KILLED_PARENTS = """
+import os, random, signal, time
+for _ in range(200):
+    parent = os.fork()
+    while not parent:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+    time.sleep(random.random() / 200)
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+"""
+
+
+@case("parents that are killed while they make children: nobody waits for ever")
+def killed_parents():
+    record(sys.executable, "-S", "-c", KILLED_PARENTS)
+    _, check = Trace().check()
+    equal((check["intact"], check["closed"]), (True, True), "intact, closed")
+
+
 @case("a fork bomb of bounded depth: 511 processes")
 def bomb():
     record(TORTURE, "bomb", "8")
