@@ -665,7 +665,7 @@ static void test_as_nobody(void **state)
 {
 	(void)state;
 	if (geteuid()) {
-		print_message("not root: cannot become another\n");
+		print_message("# not root: cannot become another\n");
 		skip();
 	}
 	run_as(NOBODY);
