@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/user.h>
 #include <unistd.h>
 
@@ -18,7 +17,6 @@
 #include "record/agent/rules.h"
 #include "record/inproc/agent.h"
 
-#define CODE_SELECTOR_64 0x33
 #define SYSCALL_BYTES 2u
 
 /* The time of the agent's records is the processor's counter. */
@@ -93,7 +91,7 @@ static uint64_t slot_offset(unsigned int slot)
 	return WIRE_SLOTS_AT + (uint64_t)slot * WIRE_SLOT_BYTES;
 }
 
-static struct wire_block *block_of(const struct agent_image *im, unsigned int slot)
+struct wire_block *agent_block_of(const struct agent_image *im, unsigned int slot)
 {
 	return (struct wire_block *)(void *)(im->shared + slot_offset(slot));
 }
@@ -112,7 +110,7 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 		return; /* the first slot makes the agent leave all to the tracer */
 	im->slots[slot] = true;
 	at->slot = slot;
-	at->block = b = block_of(im, slot);
+	at->block = b = agent_block_of(im, slot);
 	at->ring = (uint8_t *)b + WIRE_BLOCK_BYTES;
 	*b = (struct wire_block){
 		.self = im->remote + slot_offset(slot),
@@ -141,7 +139,7 @@ static void release_thread(struct tracer *tr, struct tracee *t)
 	free(space);
 }
 
-static void join(struct tracer *tr, struct tracee *t, struct agent_space *space)
+void agent_join(struct tracer *tr, struct tracee *t, struct agent_space *space)
 {
 	t->agent = xcalloc(1, sizeof(*t->agent));
 	t->agent->space = space;
@@ -175,123 +173,10 @@ void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tra
 		copy->image->nr_spaces++;
 		space = copy;
 	}
-	join(tr, t, space);
+	agent_join(tr, t, space);
 }
 
-/* Entering. */
-
-static int64_t map_text(struct tracee *t)
-{
-	static const uint8_t insn[] = { 0x0f, 0x05 };
-	size_t len = (size_t)(__stop_agent_text - __start_agent_text);
-	struct user_regs_struct regs;
-	struct remote r = { .t = t };
-	uint8_t kept[sizeof(insn)];
-	int64_t ret;
-
-	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != CODE_SELECTOR_64)
-		return -EOPNOTSUPP;
-	/* There is no instruction of ours yet: one is lent where the program begins. */
-	r.at = regs.rip;
-	if (!remote_read(t, r.at, kept, sizeof(kept)) || !remote_write(t, r.at, insn, sizeof(insn)))
-		return -EFAULT;
-	ret = remote_call(&r, SYS_mmap,
-			  (uint64_t[]){ WIRE_AGENT_BASE, len, PROT_READ | PROT_EXEC,
-					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-					UINT64_MAX, 0 });
-	if (!remote_write(t, r.at, kept, sizeof(kept)))
-		return -EFAULT;
-	if (ret >= 0 &&
-	    (ret != WIRE_AGENT_BASE || !remote_write(t, WIRE_AGENT_BASE, __start_agent_text, len)))
-		return -EFAULT;
-	return ret;
-}
-
-/* Lets the program map the memory that we have behind the descriptor. */
-static int64_t map_shared(struct tracee *t, int fd)
-{
-	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
-	struct user_regs_struct regs;
-	char name[64];
-	uint64_t at;
-	int64_t there, ret;
-
-	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
-		return -errno;
-	at = (regs.rsp - 1024) & ~UINT64_C(15); /* free as yet */
-	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)getpid(), fd);
-	if (!remote_write(t, at, name, strlen(name) + 1))
-		return -EFAULT;
-	there = remote_call(&r, SYS_openat,
-			    (uint64_t[]){ (uint64_t)AT_FDCWD, at, O_RDWR | O_CLOEXEC, 0, 0, 0 });
-	if (there < 0)
-		return there;
-	ret = remote_call(&r, SYS_mmap,
-			  (uint64_t[]){ 0, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
-					MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
-	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
-	return ret;
-}
-
-/* Where processes have other numbers, the name of our descriptor may lead to another file. */
-static bool is_ours(struct tracee *t, uint64_t remote, const struct wire_rule *rules)
-{
-	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
-	struct wire_rule there[16];
-
-	if (remote_read(t, remote, there, sizeof(there)) && !memcmp(there, rules, sizeof(there)))
-		return true;
-	(void)remote_call(&r, SYS_munmap, (uint64_t[]){ remote, WIRE_SHARED_BYTES, 0, 0, 0, 0 });
-	return false;
-}
-
-static struct agent_image *new_image(struct tracer *tr, struct tracee *t)
-{
-	AUTO_CLOSE int fd = memfd_create("reprise", MFD_CLOEXEC);
-	struct agent_image *im;
-	int64_t remote;
-	void *p;
-
-	if (fd < 0 || ftruncate(fd, (off_t)WIRE_SHARED_BYTES) < 0)
-		return NULL;
-	p = mmap(NULL, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-		 0);
-	if (p == MAP_FAILED)
-		return NULL;
-	memcpy(p, tr->agent->rules, sizeof(tr->agent->rules));
-	remote = map_text(t);
-	if (remote >= 0)
-		remote = map_shared(t, fd);
-	if (remote < 0 || !is_ours(t, (uint64_t)remote, tr->agent->rules)) {
-		(void)munmap(p, WIRE_SHARED_BYTES);
-		return NULL;
-	}
-	im = xcalloc(1, sizeof(*im));
-	im->shared = p;
-	im->remote = (uint64_t)remote;
-	block_of(im, 0)->off = 1;
-	im->next = tr->agent->images;
-	tr->agent->images = im;
-	return im;
-}
-
-void agent_enter_image(struct tracer *tr, struct tracee *t)
-{
-	struct agent_space *space;
-	struct agent_image *im;
-
-	if (!tr->agent || tr->silent || t->own_filter)
-		return;
-	im = new_image(tr, t);
-	if (!im)
-		return; /* recorded by the tracer alone */
-	space = xcalloc(1, sizeof(*space));
-	space->image = im;
-	im->nr_spaces = 1;
-	join(tr, t, space);
-	agent_first_stop(t);
-	agent_texts_patch_image(tr, t);
-}
+/* What threads do later. */
 
 void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip)
 {
@@ -358,7 +243,7 @@ static void turn_image_off(struct agent_image *im)
 	im->off = true;
 	for (slot = 1; slot < WIRE_NR_SLOTS; slot++) {
 		if (im->slots[slot])
-			__atomic_store_n(&block_of(im, slot)->off, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&agent_block_of(im, slot)->off, 1, __ATOMIC_RELAXED);
 	}
 }
 

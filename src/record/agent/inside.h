@@ -73,6 +73,12 @@ struct agent_thread {
 	uint64_t stop_ns; /* of its last stop: what it records is later */
 };
 
+/* agent.c */
+
+struct wire_block *agent_block_of(const struct agent_image *im, unsigned int slot);
+/* The thread becomes one of this space, with a slot if one is free. */
+void agent_join(struct tracer *tr, struct tracee *t, struct agent_space *space);
+
 /* remote.c: calls made by a stopped thread in its stead. Its registers are as before then. */
 
 struct remote {

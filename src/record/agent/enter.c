@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Entering: a stopped thread is made to map the agent, and the memory that it shares with us. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "record/agent/inside.h"
+#include "record/inproc/agent.h"
+
+#define CODE_SELECTOR_64 0x33
+
+static int64_t map_text(struct tracee *t)
+{
+	static const uint8_t insn[] = { 0x0f, 0x05 };
+	size_t len = (size_t)(__stop_agent_text - __start_agent_text);
+	struct user_regs_struct regs;
+	struct remote r = { .t = t };
+	uint8_t kept[sizeof(insn)];
+	int64_t ret;
+
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != CODE_SELECTOR_64)
+		return -EOPNOTSUPP;
+	/* There is no instruction of ours yet: one is lent where the program begins. */
+	r.at = regs.rip;
+	if (!remote_read(t, r.at, kept, sizeof(kept)) || !remote_write(t, r.at, insn, sizeof(insn)))
+		return -EFAULT;
+	ret = remote_call(&r, SYS_mmap,
+			  (uint64_t[]){ WIRE_AGENT_BASE, len, PROT_READ | PROT_EXEC,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+					UINT64_MAX, 0 });
+	if (!remote_write(t, r.at, kept, sizeof(kept)))
+		return -EFAULT;
+	if (ret >= 0 &&
+	    (ret != WIRE_AGENT_BASE || !remote_write(t, WIRE_AGENT_BASE, __start_agent_text, len)))
+		return -EFAULT;
+	return ret;
+}
+
+/* Lets the program map the memory that we have behind the descriptor. */
+static int64_t map_shared(struct tracee *t, int fd)
+{
+	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
+	struct user_regs_struct regs;
+	char name[64];
+	uint64_t at;
+	int64_t there, ret;
+
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
+		return -errno;
+	at = (regs.rsp - 1024) & ~UINT64_C(15); /* free as yet */
+	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)getpid(), fd);
+	if (!remote_write(t, at, name, strlen(name) + 1))
+		return -EFAULT;
+	there = remote_call(&r, SYS_openat,
+			    (uint64_t[]){ (uint64_t)AT_FDCWD, at, O_RDWR | O_CLOEXEC, 0, 0, 0 });
+	if (there < 0)
+		return there;
+	ret = remote_call(&r, SYS_mmap,
+			  (uint64_t[]){ 0, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
+	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
+	return ret;
+}
+
+/* Where processes have other numbers, the name of our descriptor may lead to another file. */
+static bool is_ours(struct tracee *t, uint64_t remote, const struct wire_rule *rules)
+{
+	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
+	struct wire_rule there[16];
+
+	if (remote_read(t, remote, there, sizeof(there)) && !memcmp(there, rules, sizeof(there)))
+		return true;
+	(void)remote_call(&r, SYS_munmap, (uint64_t[]){ remote, WIRE_SHARED_BYTES, 0, 0, 0, 0 });
+	return false;
+}
+
+static struct agent_image *new_image(struct tracer *tr, struct tracee *t)
+{
+	AUTO_CLOSE int fd = memfd_create("reprise", MFD_CLOEXEC);
+	struct agent_image *im;
+	int64_t remote;
+	void *p;
+
+	if (fd < 0 || ftruncate(fd, (off_t)WIRE_SHARED_BYTES) < 0)
+		return NULL;
+	p = mmap(NULL, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+		 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	memcpy(p, tr->agent->rules, sizeof(tr->agent->rules));
+	remote = map_text(t);
+	if (remote >= 0)
+		remote = map_shared(t, fd);
+	if (remote < 0 || !is_ours(t, (uint64_t)remote, tr->agent->rules)) {
+		(void)munmap(p, WIRE_SHARED_BYTES);
+		return NULL;
+	}
+	im = xcalloc(1, sizeof(*im));
+	im->shared = p;
+	im->remote = (uint64_t)remote;
+	agent_block_of(im, 0)->off = 1;
+	im->next = tr->agent->images;
+	tr->agent->images = im;
+	return im;
+}
+
+void agent_enter_image(struct tracer *tr, struct tracee *t)
+{
+	struct agent_space *space;
+	struct agent_image *im;
+
+	if (!tr->agent || tr->silent || t->own_filter)
+		return;
+	im = new_image(tr, t);
+	if (!im)
+		return; /* recorded by the tracer alone */
+	space = xcalloc(1, sizeof(*space));
+	space->image = im;
+	im->nr_spaces = 1;
+	agent_join(tr, t, space);
+	agent_first_stop(t);
+	agent_texts_patch_image(tr, t);
+}
