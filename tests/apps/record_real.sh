@@ -3,64 +3,7 @@
 # Real programs, alone and recorded: they must do the same, and the trace must be whole.
 # With --long those that need large packages.
 # shellcheck disable=SC2016 # the scripts are for another shell
-set -u
-
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-nr=0
-
-export LC_ALL=C HOME="$dir" GIT_CONFIG_NOSYSTEM=1
-export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
-export GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000'
-
-# run_in DIR WORDS...: runs them there; leaves out, err and status in the parent directory
-run_in()
-{
-	mkdir "$1" || exit 1
-	(
-		cd "$1" || exit 99
-		shift
-		"$@" >../out 2>../err </dev/null
-	)
-	echo $? >status
-}
-
-# fails NAME WHY: says so, and shows what the last run printed
-fails()
-{
-	echo "not ok $nr - $1: $2"
-	head -n 20 out err 2>/dev/null | sed 's/^/# /'
-}
-
-# same NAME SCRIPT COMMAND...: the script does the same alone and recorded; it needs the commands
-same()
-{
-	name=$1 script=$2
-	shift 2
-	nr=$((nr + 1))
-	for need in "$@"; do
-		command -v "$need" >/dev/null || {
-			echo "ok $nr - $name # SKIP $need is not installed"
-			return
-		}
-	done
-	rm -rf work alone recorded trace
-	run_in work sh -ec "$script"
-	mv work alone && mv out out.alone && mv err err.alone && mv status status.alone
-	run_in work "$REPRISE" record -q -o "$dir/trace" -- sh -ec "$script"
-	mv work recorded
-	cmp -s status status.alone || { fails "$name" "status $(cat status), not $(cat status.alone)"; return; }
-	cmp -s out out.alone || { fails "$name" "another output"; return; }
-	cmp -s err err.alone || { fails "$name" "another error output"; return; }
-	diff -r --no-dereference alone recorded >out 2>&1 || { fails "$name" "other files"; return; }
-	"$REPRISE" check trace >out 2>err || { fails "$name" "the trace is not whole"; return; }
-	"$REPRISE" show --exact trace >trace.txt 2>err || { fails "$name" "cannot be shown"; return; }
-	"$REPRISE" import --format=exact --force -o again trace.txt >out 2>err ||
-		{ fails "$name" "cannot be read back"; return; }
-	"$REPRISE" diff trace again >out 2>err || { fails "$name" "not the same when read back"; return; }
-	echo "ok $nr - $name"
-}
+. "$TOP/tests/apps/same.sh"
 
 tree='mkdir -p t/a/b; for i in 1 2 3 4 5; do echo $i >t/a/$i; head -c ${i}0000 /dev/zero >t/a/b/$i; done
       ln -s a/1 t/l; ln t/a/2 t/h; touch -h -d @1700000000 t/l t/a/* t/a/b/* t/a/b t/a t'
