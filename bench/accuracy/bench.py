@@ -20,6 +20,7 @@ MODES = {  # options of compile, options of replay
     "none": (["--order=none"], ["--speed=afap"]),
 }
 MISMATCHES = 1  # exit status of a replay with other outcomes
+UNSUPPORTED = "unsupported"  # the kind of outcomes that differ because the two file systems do
 
 
 class Failed(Exception):
@@ -127,16 +128,27 @@ class Bench:
             return json.loads(call(argv, accept=(0, MISMATCHES)))
 
 
+def add_mismatches(into, report):
+    """By kind; operations that only one of the two file systems has are no fault of a replay, and counted apart."""
+    for kind, nr in report["mismatches_by_kind"].items():
+        into[UNSUPPORTED if kind == UNSUPPORTED else "mismatches"] += nr
+        if nr:
+            into["kinds"][kind] = into["kinds"].get(kind, 0) + nr
+    for m in report["first_mismatches"]:
+        if m["call"] not in into["calls"]:
+            into["calls"].append(m["call"])
+
+
 def _one_round(bench, cell, recorded, storage, root, modes):
     bench.init(recorded, root)
     cell["program_s"].append(bench.run(recorded["program"], storage, root + recorded["data"]))
     for mode in modes:
         bench.init(recorded, root)
         report = bench.replay(f"{recorded['trace']}.{mode}.plan", storage, root, mode)
-        into = cell["modes"].setdefault(mode, {"replay_s": [], "concurrency": [], "mismatches": 0})
+        into = cell["modes"].setdefault(mode, {"replay_s": [], "concurrency": [], "mismatches": 0, UNSUPPORTED: 0, "kinds": {}, "calls": []})
         into["replay_s"].append(report["elapsed_ns"] / 1e9)
         into["concurrency"].append(report["concurrency"]["run"])
-        into["mismatches"] += report["mismatches"]
+        add_mismatches(into, report)
 
 
 def measure(bench, recorded, storage, modes, rounds, batches, max_variation):

@@ -18,7 +18,15 @@ def summary(cells, mode):
         return None
     return {"cells": len(errors), "mean": statistics.mean(errors), "median": statistics.median(errors), "worst": errors[-1],
             "worst_decile": statistics.mean(errors[-max(1, len(errors) // 10):]), "within_5": sum(e <= 0.05 for e in errors),
-            "mismatches": sum(c["modes"][mode]["mismatches"] for c in cells)}
+            "mismatches": sum(c["modes"][mode]["mismatches"] for c in cells), "unsupported": sum(c["modes"][mode].get("unsupported", 0) for c in cells)}
+
+
+def other_outcomes(cells):
+    """Of each cell and mode with other outcomes: which, by kind, and of which calls."""
+    for c in good(cells):
+        for name, m in c["modes"].items():
+            if m.get("kinds"):
+                yield f"{_name(c)}, {name}: " + ", ".join(f"{nr} {kind}" for kind, nr in m["kinds"].items()) + f" ({', '.join(m['calls'])})"
 
 
 def behind_others(cells):
@@ -76,7 +84,7 @@ def put_summary(cells, out):
     sums = [summary(cells, m) for m in modes]
     for key in ("mean", "median", "worst", "worst_decile"):
         print(f"{'all: ' + key:<34}" + "".join(f"{100 * s[key]:>12.1f}    " for s in sums), file=out)
-    for key in ("within_5", "cells", "mismatches"):
+    for key in ("within_5", "cells", "mismatches", "unsupported"):
         print(f"{'all: ' + key:<34}" + "".join(f"{s[key]:>12}    " for s in sums), file=out)
     behind = behind_others(cells)
     if behind:
@@ -84,6 +92,8 @@ def put_summary(cells, out):
     noisy = [_name(c) for c in good(cells) if c["noisy"]]
     if noisy:
         print("too noisy, also when repeated: " + ", ".join(noisy), file=out)
+    for line in other_outcomes(cells):
+        print("other outcomes: " + line, file=out)
     for c in cells:
         if "failed" in c:
             print(f"failed: {_name(c)}: {c['failed']}", file=out)
@@ -108,11 +118,11 @@ def put_markdown(cells, out):
     for name in dict.fromkeys(c["program"] for c in cells):
         of_pair = {(c["a"], c["b"]): _markdown_cell(c, modes) for c in cells if c["program"] == name}
         print(f"| {name} | " + " | ".join(of_pair.get(pair, "") for pair in pairs) + " |", file=out)
-    print("\n| absolute error in % | mean | median | worst | worst tenth | cells within 5 | calls with another outcome |\n|---|---|---|---|---|---|---|", file=out)
+    print("\n| absolute error in % | mean | median | worst | worst tenth | cells within 5 | calls with another outcome | known to one file system only |\n|---|---|---|---|---|---|---|---|", file=out)
     for mode in modes:
         s = summary(cells, mode)
         print(f"| `{mode}` | " + " | ".join(f"{100 * s[k]:.1f}" for k in ("mean", "median", "worst", "worst_decile"))
-              + f" | {s['within_5']} of {s['cells']} | {s['mismatches']} |", file=out)
+              + f" | {s['within_5']} of {s['cells']} | {s['mismatches']} | {s['unsupported']} |", file=out)
 
 
 def put_part(name, part, out):

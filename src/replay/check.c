@@ -3,6 +3,7 @@
  * Outcomes against the recorded ones. Runs on a lane, after the others were told
  * that the action is done. The first mismatches of a run are kept whole.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -77,6 +78,21 @@ bool check_value_matters(const struct row *row)
 	}
 }
 
+enum run_mismatch_kind check_kind_of_error(int32_t want_err, int32_t got_err)
+{
+	if (want_err == got_err)
+		return RUN_MISMATCH_MAX;
+	if (want_err && got_err)
+		return RUN_MISMATCH_OTHER_ERROR;
+	switch (want_err ? want_err : got_err) {
+	case EOPNOTSUPP:
+	case ENOSYS:
+	case ENOTTY:
+		return RUN_MISMATCH_UNSUPPORTED;
+	}
+	return got_err ? RUN_MISMATCH_FAILED : RUN_MISMATCH_SUCCEEDED;
+}
+
 static const char *const strangers[RUN_STRANGERS] = { ".reprise", "lost+found" };
 
 /* Offsets in a directory are cookies of the file system. */
@@ -96,6 +112,7 @@ void check_outcome(struct lane *l, const struct ready *a, const struct outcome *
 {
 	const struct row *row = row_by_id(a->row_id);
 	const struct outcome *want = &a->expected;
+	enum run_mismatch_kind kind;
 
 	l->sums.nr_verified++;
 	if (UNLIKELY(a->row_id == SC_lseek))
@@ -104,12 +121,9 @@ void check_outcome(struct lane *l, const struct ready *a, const struct outcome *
 		return;
 	if (a->row_id == SC_lseek && !want->err && !got->err && want->ret)
 		return; /* of a directory, or of holes: where these are is the target's affair */
-	if (got->err && !want->err)
-		mismatch(l, a, got, nr, RUN_MISMATCH_FAILED, note);
-	else if (!got->err && want->err)
-		mismatch(l, a, got, nr, RUN_MISMATCH_SUCCEEDED, note);
-	else if (got->err != want->err && want->err != ERRNO_UNKNOWN)
-		mismatch(l, a, got, nr, RUN_MISMATCH_OTHER_ERROR, note);
+	kind = check_kind_of_error(want->err, got->err);
+	if (kind != RUN_MISMATCH_MAX && !(got->err && want->err == ERRNO_UNKNOWN))
+		mismatch(l, a, got, nr, kind, note);
 	else if (!got->err && check_value_matters(row)) {
 		bool bytes = row->result <= RESULT_BYTES_COPIED;
 

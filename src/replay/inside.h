@@ -350,6 +350,9 @@ struct ready *lane_next(struct lane *l);
 /* check.c */
 /* Which returned values must be the same wherever the call is made. */
 bool check_value_matters(const struct row *row);
+/* RUN_MISMATCH_MAX when they agree. An operation that one of the two systems does
+ * not have is no fault of the replay, and told apart. */
+enum run_mismatch_kind check_kind_of_error(int32_t want_err, int32_t got_err);
 void check_outcome(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
 		   struct note *note);
 /* What request_compare() found. */

@@ -22,27 +22,23 @@ static bool is_free(int64_t res)
 	return res == -ECANCELED || res == -EAGAIN || res == -EINTR || res == -ETIME;
 }
 
+static struct outcome outcome_of(int64_t res)
+{
+	return (struct outcome){ .ret = res < 0 ? -1 : res, .err = res < 0 ? (int32_t)-res : 0 };
+}
+
 static enum run_mismatch_kind kind_of(const struct completion *want,
 				      const struct request_result *got)
 {
 	if (is_free(want->res))
 		return RUN_MISMATCH_MAX;
-	if (got->res < 0 && want->res >= 0)
-		return RUN_MISMATCH_FAILED;
-	if (got->res >= 0 && want->res < 0)
-		return RUN_MISMATCH_SUCCEEDED;
-	if (got->res < 0)
-		return got->res != want->res ? RUN_MISMATCH_OTHER_ERROR : RUN_MISMATCH_MAX;
+	if (got->res < 0 || want->res < 0)
+		return check_kind_of_error(outcome_of(want->res).err, outcome_of(got->res).err);
 	if (want->counts_bytes && got->res != want->res)
 		return got->res < want->res ? RUN_MISMATCH_SHORT : RUN_MISMATCH_LONG;
 	if (want->has_hash && got->has_hash && !hash_equal(want->hash, got->hash))
 		return RUN_MISMATCH_OTHER_RESULT;
 	return RUN_MISMATCH_MAX;
-}
-
-static struct outcome outcome_of(int64_t res)
-{
-	return (struct outcome){ .ret = res < 0 ? -1 : res, .err = res < 0 ? (int32_t)-res : 0 };
 }
 
 void request_compare(struct lane *l, const struct completion *want,

@@ -17,6 +17,7 @@ ACCURACY = f"{TOP}/bench/accuracy/accuracy"
 sys.dont_write_bytecode = True
 sys.path.insert(0, f"{TOP}/bench/accuracy")
 
+import bench
 import experiments
 import parts
 import plots
@@ -65,6 +66,17 @@ def test_results():
         doc = f.read()
     ok(done.returncode == 0 and "old" not in doc and "### x" in doc and doc.startswith("a\n<!--") and doc.endswith("-->\nb\n") and os.path.exists("again.x.svg"),
        "a result is told again, into a document", done.stderr + doc)
+
+
+def test_other_outcomes():
+    into = {"mismatches": 0, "unsupported": 0, "kinds": {}, "calls": []}
+    for _ in range(2):
+        bench.add_mismatches(into, {"mismatches_by_kind": {"failed": 1, "short": 0, "unsupported": 3}, "first_mismatches": [{"call": "fallocate"}, {"call": "mkdir"}]})
+    one = cell("p", "H", "S", default=0.0)
+    one["modes"]["default"].update(into)
+    s = results.summary([one], "default")
+    ok(s["mismatches"] == 2 and s["unsupported"] == 6 and list(results.other_outcomes([one])) == ["p H->S, default: 2 failed, 6 unsupported (fallocate, mkdir)"],
+       "what only one file system knows is counted apart", (s, into))
 
 
 def test_plots():
@@ -173,8 +185,9 @@ def main():
     os.chdir(tempfile.mkdtemp())
     try:
         why = why_not()
-        print("1..15")
+        print("1..16")
         test_results()
+        test_other_outcomes()
         test_plots()
         test_parts()
         for name, test in (("comes to its end", test_run), ("SIGINT", lambda: test_ended(signal.SIGINT)), ("SIGTERM", lambda: test_ended(signal.SIGTERM)),
