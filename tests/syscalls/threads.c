@@ -245,18 +245,20 @@ static void stopped_together(void)
 		expect("stopped(signal=SIGSTOP)");
 		expect("continued(signal=SIGCONT)");
 		expect("thread_exit(signal=SIGKILL)");
-		(void)sys(write, ready[1], "x", 1);
+		(void)sys(write, ready[1], &tid, sizeof(tid));
 		for (;;)
 			(void)sys(pause);
 	}
-	t_is(read(ready[0], &(char){ 0 }, 1), 1);
+	t_is(read(ready[0], &tid, sizeof(tid)), sizeof(tid));
 	t_await_state(pid, 'S');
 	t_ok(kill(pid, SIGSTOP));
 	t_is(waitpid(pid, &status, WUNTRACED), pid);
 	t_true(WIFSTOPPED(status));
 	t_ok(kill(pid, SIGCONT));
 	t_is(waitpid(pid, &status, WCONTINUED), pid);
+	/* Killed sooner, a thread would not be seen to go on. */
 	t_await_state(pid, 'S');
+	t_await_state(tid, 'S');
 	t_ok(kill(pid, SIGKILL));
 	t_is(waitpid(pid, &status, 0), pid);
 	t_ok(close(ready[0]));
