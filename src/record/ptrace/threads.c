@@ -159,7 +159,8 @@ static bool is_orphan(struct tracer *tr, struct tracee *t)
 	if (t->state != TRACEE_NEW || !t->stopped_early)
 		return false;
 	read_status(t, comm);
-	return !tracees_find(&tr->all, t->ppid); /* somebody else is its parent now */
+	/* Somebody else is its parent now. A mere thread dies with who made it. */
+	return t->pid == t->tid && !tracees_find(&tr->all, t->ppid);
 }
 
 /* The thread has ended in a call that made a child, if it came so far. */
@@ -173,15 +174,22 @@ static void find_orphan(struct tracer *tr, struct tracee *parent)
 	}
 }
 
-/* A parent tells at once; only a machine without any time left makes it wait so long. */
-#define ORPHAN_NS UINT64_C(1000000000)
+/*
+ * In ticks, for the clock goes on while we are held up and have not yet seen the
+ * parent stop. Children made with CLONE_PARENT have no parent that tells what they
+ * are: only when no parent can be so late they are taken for orphans.
+ */
+#define ORPHAN_TICKS 8u
+#define SURELY_ORPHAN_TICKS 240u
 
-void tracer_release_orphans(struct tracer *tr, uint64_t now_ns)
+void tracer_release_orphans(struct tracer *tr)
 {
 	MAP_EACH (&tr->all.by_tid, e) {
 		struct tracee *t = e->value;
 
-		if (t->state != TRACEE_NEW || !t->stopped_early || now_ns - t->early_ns < ORPHAN_NS)
+		if (t->state != TRACEE_NEW || !t->stopped_early || ++t->early_ticks < ORPHAN_TICKS)
+			continue;
+		if (!is_orphan(tr, t) && t->early_ticks < SURELY_ORPHAN_TICKS)
 			continue;
 		t->stopped_early = false;
 		t->space = ++tr->next_space;

@@ -36,7 +36,7 @@ struct tracee {
 	int delivered; /* the signal that it has stopped for, which is no longer pending; 0: none */
 	bool group_stopped; /* by job control, until SIGCONT */
 	bool stopped_early; /* NEW: has stopped, waits for its parent's clone event */
-	uint64_t early_ns; /* since then */
+	unsigned int early_ticks; /* of the recorder, since then */
 	bool recorded; /* has begun: before its first execve the launched child is ours, not the program */
 	bool execing; /* EVENT_EXEC was seen: the execve has succeeded */
 	pid_t exec_former_tid;

@@ -136,7 +136,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	}
 	if (t->state == TRACEE_NEW) {
 		t->stopped_early = true;
-		t->early_ns = seen_ns;
+		t->early_ticks = 0;
 		return;
 	}
 	switch (event) {
@@ -219,7 +219,7 @@ static void on_tick(struct tracer *tr, uint64_t now)
 	/* Soon at first: what a short program did shall not be lost with a killed recorder. */
 	tr->tick_ns = tr->tick_ns * 2 < TICK_NS ? tr->tick_ns * 2 : TICK_NS;
 	tr->next_tick_ns = now + tr->tick_ns;
-	tracer_release_orphans(tr, now);
+	tracer_release_orphans(tr);
 	if (tr->silent)
 		return;
 	(void)agent_drain_all(tr);

@@ -118,7 +118,7 @@ void tracer_start_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint
 /* The stop that tells of a child. */
 void tracer_new_thread(struct tracer *tr, struct tracee *parent);
 /* Those that have waited too long for somebody who tells of them. */
-void tracer_release_orphans(struct tracer *tr, uint64_t now_ns);
+void tracer_release_orphans(struct tracer *tr);
 /* A thread is gone; what it was doing was not finished. */
 void tracer_end_thread(struct tracer *tr, struct tracee *t, int status);
 /*
