@@ -8,7 +8,7 @@ import bench as b
 import plots
 
 POLICIES = {"root": [], "artc": ["--rules=artc"], "temporal": ["--order=temporal"], "overlap": ["--order=overlap"]}
-SLICES_MS = [1, 2, 5, 10, 20, 50, 100]
+SLICES_MS = [1, 5, 20, 50, 100]
 
 
 def _compiled(bench, name, storage, modes):

@@ -9,7 +9,7 @@ QUICK = ["own1", "own8", "queue", "mutex", "barrier", "compute"]
 # The ten programs on which ARTC itself was measured; then the others.
 TEN = ["own1", "own2", "own8", "cache", "queue", "mutex", "barrier", "compute", "readrandom4", "fillsync8"]
 MORE = ["pipe", "socket", "rename", "fsync", "commit", "readrandom8", "fillsync4", "sqlite", "postmark", "gcc", "git"]
-SLICE = "F:scheduler=bfq:rotational=1:low_latency=0:timeout_sync="
+SLICE = "D:scheduler=bfq:rotational=1:low_latency=0:timeout_sync="
 
 
 def _part(purpose, storages, of, modes=None, **more):

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 
-MODELS = {"H": "hdd-queue", "R": "raid0", "S": "ssd", "F": "hdd", "T": "throttle"}
+MODELS = {"H": "hdd-queue", "R": "raid0", "S": "ssd", "F": "hdd", "D": "hdd-real", "T": "throttle"}
 # The first of them that can be made here stands for "another file system".
 OTHER_FS = ["xfs", "btrfs", "ext3", "ext2"]
 
@@ -49,6 +49,13 @@ class Storage:
         """Gives it the name under which bench/storage made it."""
         self.directory = os.environ[name + "_DIR"]
         self.queue = "/sys/block/" + os.path.basename(os.environ[name + "_DEV"]) + "/queue"
+        self.apply()
+
+    def apply(self):
+        if "rotational" in self.queue_settings:  # bfq asks for it when it begins
+            self.set_queue("scheduler", "none")
+            self.set_queue("rotational", self.queue_settings["rotational"])
+            self.set_queue("scheduler", self.scheduler)
         for key, value in self.queue_settings.items():
             self.set_queue(key, value)
 

@@ -273,6 +273,8 @@ static int wait_for(pid_t pid)
 /* What is to be given to mkfs.TYPE so that it is silent, and nothing is left to be done later. */
 static const char *const mkfs_flags[][6] = {
 	{ "ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0" },
+	{ "ext3", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0" },
+	{ "ext2", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0" },
 	{ "xfs", "-q", "-f", "-K" },
 	{ "btrfs", "-q", "-f", "-K" },
 };

@@ -98,6 +98,10 @@ def test_parts():
     s = Storage("S:fs=xfs:cache=24M:read-ahead=0:scheduler=bfq:timeout_sync=3")
     ok((s.model, s.fs, s.cache_bytes, s.read_ahead_kib, s.scheduler, s.queue_settings) == ("ssd", "xfs", 24 << 20, 0, "bfq", {"timeout_sync": 3}),
        "a storage is told by one word")
+    s, done = Storage("D:scheduler=bfq:timeout_sync=3:rotational=1"), []
+    s.set_queue = lambda key, value: done.append(key)
+    s.apply()
+    ok(done.index("rotational") < done.index("scheduler", 1) < done.index("timeout_sync"), "a scheduler begins on a queue that has its settings", done)
     wrong = 0
     for text in ("X", "S:cache=0M", "S:cache=12", "S:read-ahead=x", "S:fs", "S:../x=1"):
         try:
@@ -185,7 +189,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     try:
         why = why_not()
-        print("1..16")
+        print("1..17")
         test_results()
         test_other_outcomes()
         test_plots()
