@@ -14,6 +14,7 @@
 #define BUNDLE_MAX 4096
 
 const char *const replay_block_engines[] = { "auto", "io_uring", "aio", NULL };
+const char *const replay_block_waits[] = { "number", "parents", NULL };
 const char *const replay_block_modes[] = { "timed", "think", "afap", "load", NULL };
 
 /* The run. */
@@ -105,6 +106,8 @@ static int fill_options(const struct block_options *b, struct blk_run_options *r
 	    (b->scale_server || b->scale_storage))
 		return err_set(err, -EINVAL,
 			       "--scale-server and --scale-storage are for --mode=timed and think");
+	if (b->mode != BLK_MODE_THINK && b->wait != BLK_WAIT_NUMBER)
+		return err_set(err, -EINVAL, "--wait-for is for --mode=think");
 	if (b->submitters > BLK_SUBMITTERS_MAX)
 		return err_set(err, -EINVAL, "--submitters is at most %u", BLK_SUBMITTERS_MAX);
 	if (b->poll && b->engine == BLK_ENGINE_AIO)
@@ -152,6 +155,7 @@ int replay_block(const struct cli *cli, const struct block_options *b, const str
 {
 	struct blk_run_options ro = {
 		.mode = b->mode,
+		.wait = b->wait,
 		.scale = o->scale,
 		.depth = (uint32_t)b->depth,
 		.submitters = b->submitters ? (uint32_t)b->submitters : 1,

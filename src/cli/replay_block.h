@@ -12,6 +12,7 @@
 struct block_options {
 	struct option_strings devices;
 	enum blk_mode mode;
+	enum blk_wait wait;
 	enum blk_engine_choice engine;
 	const char *scale_server, *scale_storage;
 	uint64_t depth, submitters, bundle_ns, bundle_size, offset_bytes, compress, dedup;
@@ -19,6 +20,7 @@ struct block_options {
 };
 
 extern const char *const replay_block_modes[];
+extern const char *const replay_block_waits[];
 extern const char *const replay_block_engines[];
 
 #define OPT_BLOCK(struct_type, field)                                                                        \
@@ -29,6 +31,10 @@ extern const char *const replay_block_engines[];
 			0, "mode", "HOW", struct_type, field.mode, replay_block_modes,                       \
 			"block requests: at their times; a think time after those that they "                \
 			"depend on; as fast as possible; with as many in flight as there were"),             \
+		OPT_CHOICE(                                                                                  \
+			0, "wait-for", "WHAT", struct_type, field.wait, replay_block_waits,                  \
+			"mode think: wait for as many requests of a kind as were complete in the "           \
+			"trace, or for the very same, each with its think time"),                            \
 		OPT_STRING(0, "scale-server", "F", struct_type, field.scale_server,                          \
 			   "modes timed and think: multiply what is not the storage's time by F",            \
 			   .default_text = "1"),                                                             \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mode think: a request is ready a think time after its parents were complete.
- * Whoever completes the last parent puts the request into the heap of its submitter.
+ * Mode think: a request is ready a think time after its parents were complete, or
+ * after as many were as had been. Whoever completes the last of them puts the request into
+ * the heap of its submitter.
  */
 #include <stdlib.h>
 
@@ -62,15 +63,24 @@ void blk_graph_pop(struct blk_submitter *sub)
 
 /* Parents and children. */
 
+static double scaled_think(const struct blk_run *run, uint64_t think_ns)
+{
+	return (double)think_ns * run->o->scale_server * run->o->scale;
+}
+
+/* When it would be complete on a device that is slower or faster by the factor asked for. */
+static double scaled_end(const struct blk_run *run, const struct blk_slot *s)
+{
+	return (double)s->start_ns + (double)(s->end_ns - s->start_ns) * run->o->scale_storage;
+}
+
 /* When the child may start by this parent: never before that is complete. */
 static uint64_t child_due(const struct blk_run *run, const struct blk_slot *parent,
 			  uint64_t think_ns)
 {
-	double took = (double)(parent->end_ns - parent->start_ns);
-	double due = (double)parent->start_ns + took * run->o->scale_storage +
-		     (double)think_ns * run->o->scale_server * run->o->scale;
+	uint64_t due_ns = blk_ns(scaled_end(run, parent) + scaled_think(run, think_ns));
 
-	return due > (double)parent->end_ns ? (uint64_t)due : parent->end_ns;
+	return due_ns > parent->end_ns ? due_ns : parent->end_ns;
 }
 
 static void admit_one(struct blk_run *run, uint64_t index)
@@ -81,8 +91,7 @@ static void admit_one(struct blk_run *run, uint64_t index)
 	/* Who waits for nobody starts at its own time: there is nothing else to go by. */
 	s->ready_ns = run->start_ns;
 	if (!s->nr_edges)
-		s->ready_ns +=
-			(uint64_t)((double)s->issue_ns * run->o->scale_server * run->o->scale);
+		s->ready_ns += blk_ns(scaled_think(run, s->issue_ns));
 	for (uint64_t i = s->first_edge; i < s->first_edge + s->nr_edges; i++) {
 		struct blk_edge *e = &w->edges[i & (BLK_EDGES - 1)];
 		struct blk_slot *parent = blk_slot(w, e->parent);
@@ -102,17 +111,7 @@ static void admit_one(struct blk_run *run, uint64_t index)
 		push_ready(run, index);
 }
 
-void blk_graph_admit(struct blk_submitter *sub)
-{
-	struct blk_run *run = sub->run;
-	/* Pairs with the loader's. */
-	uint64_t loaded = atomic_load_explicit(&run->window.loaded, memory_order_acquire);
-
-	for (; run->shared.admitted < loaded; run->shared.admitted++)
-		admit_one(run, run->shared.admitted);
-}
-
-void blk_graph_release_children(struct blk_run *run, struct blk_slot *s)
+static void release_children(struct blk_run *run, struct blk_slot *s)
 {
 	while (s->first_child) {
 		const struct blk_edge *e = &run->window.edges[s->first_child - 1];
@@ -124,4 +123,68 @@ void blk_graph_release_children(struct blk_run *run, struct blk_slot *s)
 		if (!--child->parents_left)
 			push_ready(run, e->child);
 	}
+}
+
+/* By number: in the order of the trace, for each needs all that those before it need. */
+
+static bool has_enough(struct blk_run *run, struct blk_slot *s)
+{
+	for (uint64_t i = s->first_edge; i < s->first_edge + s->nr_edges; i++) {
+		if (!blk_tally_take(&run->shared.tally,
+				    &run->window.edges[i & (BLK_EDGES - 1)].need))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t number_due(const struct blk_run *run, const struct blk_slot *s)
+{
+	uint64_t reached_ns = run->shared.tally.reached_ns;
+
+	if (s->think_ns == BLK_NO_THINK)
+		return run->start_ns + blk_ns(scaled_think(run, s->issue_ns));
+	if (reached_ns < run->start_ns)
+		reached_ns = run->start_ns;
+	return blk_ns((double)reached_ns + scaled_think(run, s->think_ns));
+}
+
+static void admit_by_number(struct blk_run *run, uint64_t loaded)
+{
+	for (; run->shared.admitted < loaded; run->shared.admitted++) {
+		struct blk_slot *s = blk_slot(&run->window, run->shared.admitted);
+
+		if (!has_enough(run, s))
+			return;
+		s->ready_ns = number_due(run, s);
+		push_ready(run, run->shared.admitted);
+	}
+}
+
+/* The whole. */
+
+void blk_graph_admit(struct blk_run *run)
+{
+	/* Pairs with the loader's. */
+	uint64_t loaded = atomic_load_explicit(&run->window.loaded, memory_order_acquire);
+
+	if (run->o->wait == BLK_WAIT_NUMBER) {
+		admit_by_number(run, loaded);
+		return;
+	}
+	for (; run->shared.admitted < loaded; run->shared.admitted++)
+		admit_one(run, run->shared.admitted);
+}
+
+void blk_graph_complete(struct blk_run *run, struct blk_slot *s)
+{
+	uint64_t end_ns;
+
+	if (run->o->wait == BLK_WAIT_PARENTS) {
+		release_children(run, s);
+		return;
+	}
+	end_ns = blk_ns(scaled_end(run, s));
+	blk_tally_add(&run->shared.tally, blk_slot_kind(s),
+		      end_ns > s->end_ns ? end_ns : s->end_ns);
+	blk_graph_admit(run);
 }

@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 
 #include "plan/plan.h"
+#include "replay/blk_number.h"
 #include "replay/blk_port.h"
 #include "replay/blk_run.h"
 #include "replay/blk_target.h"
@@ -47,7 +48,7 @@ struct blk_slot {
 	uint64_t issue_ns, duration_ns; /* in the trace, since its first request */
 	uint64_t offset_bytes, length_bytes; /* on the target */
 	uint8_t *data; /* to be written; NULL: filler */
-	uint64_t first_edge; /* in blk_window.edges */
+	uint64_t first_edge; /* in blk_window.edges: of parents, or needs */
 	uint32_t nr_edges;
 	uint32_t traced_in_flight; /* with itself, when it was issued */
 	uint32_t traced_peak; /* of the requests shortly before */
@@ -56,6 +57,7 @@ struct blk_slot {
 	uint32_t device_no;
 	uint32_t submitter;
 	uint64_t due_ns; /* mode timed: since the start of the run */
+	uint64_t think_ns; /* by number: since the last that was complete; BLK_NO_THINK: none was */
 	uint8_t op, fate; /* enum blk_op, blk_fate */
 	bool known_end, aligned, cut;
 	int32_t expected_err;
@@ -68,12 +70,17 @@ struct blk_slot {
 	int32_t result; /* bytes, or -errno */
 };
 
-/* To a parent; `next` is the parent's next child. */
+/* To a parent; `next` is the parent's next child. By number: what is needed. */
 struct blk_edge {
-	uint64_t parent; /* index */
-	uint64_t think_ns;
-	uint64_t child; /* index */
-	uint64_t next;
+	union {
+		struct {
+			uint64_t parent; /* index */
+			uint64_t think_ns;
+			uint64_t child; /* index */
+			uint64_t next;
+		};
+		struct blk_need need;
+	};
 };
 
 struct blk_window {
@@ -87,10 +94,24 @@ struct blk_window {
 	struct err err;
 };
 
+#define BLK_NO_THINK UINT64_MAX
+
+/* Times and factors are foreign: what is beyond all measure is as late as can be. */
+static inline uint64_t blk_ns(double ns)
+{
+	return ns < (double)(UINT64_MAX / 4) ? (uint64_t)ns : UINT64_MAX / 4;
+}
+
 /* A write that first wants what was written before to be safe. */
 static inline bool blk_slot_flushes_before(const struct blk_slot *s)
 {
 	return s->flags & BLK_FLAG_FLUSH && s->op != BLK_FLUSH && s->op != BLK_READ;
+}
+
+/* Requests of a kind can stand in for each other (blk_number.h). */
+static inline uint32_t blk_slot_kind(const struct blk_slot *s)
+{
+	return s->device_no * BLK_OP_MAX + s->op;
 }
 
 /* How fallocate() makes it, if it is a discard or zeroes. */
@@ -122,6 +143,7 @@ struct blk_loader {
 	double scaled_ns;
 	uint64_t expected_ns; /* how long the run takes if all goes as in the trace, scaled */
 	struct blk_share *shares; /* by target */
+	struct blk_needs needs; /* mode think, by number */
 };
 
 /* Who gets the requests of a target. */
@@ -167,7 +189,8 @@ struct blk_shared {
 	_Atomic uint64_t nr_done;
 	_Atomic bool stopping;
 	pthread_mutex_t graph; /* think: heaps, children, parents_left; and: */
-	uint64_t admitted; /* requests whose parents are known */
+	uint64_t admitted; /* requests whose parents are known; by number: that wait for nobody */
+	struct blk_tally tally; /* by number */
 	_Atomic uint32_t nr_open; /* submitters that have opened their ports, or failed to */
 	_Atomic bool go; /* the first to the others: start_ns is known */
 };
@@ -230,9 +253,9 @@ void blk_observer_close(struct blk_run *run);
 void blk_graph_lock(struct blk_run *run);
 void blk_graph_unlock(struct blk_run *run);
 /* Takes in what was loaded. */
-void blk_graph_admit(struct blk_submitter *sub);
-/* Its children may be ready now; s->done is to be set by the caller, still locked. */
-void blk_graph_release_children(struct blk_run *run, struct blk_slot *s);
+void blk_graph_admit(struct blk_run *run);
+/* Others may be ready now; s->done is to be set by the caller, still locked. */
+void blk_graph_complete(struct blk_run *run, struct blk_slot *s);
 void blk_graph_pop(struct blk_submitter *sub);
 
 /* blk_pace.c: a submitter from beginning to end, in its own thread. */

@@ -21,6 +21,7 @@ struct blk_lane {
 	VEC(uint64_t) in_window;
 	size_t from;
 	uint64_t first_nr; /* of the action at `from` */
+	uint64_t last_end_ns; /* in the trace, of the last one that was loaded */
 };
 
 int blk_slot_fallocate_mode(const struct blk_slot *s)
@@ -74,7 +75,7 @@ int blk_loader_open(struct blk_run *run, struct err *err)
 	int r;
 
 	share_out(run);
-
+	blk_needs_init(&l->needs, run->nr_devices * BLK_OP_MAX);
 	l->plan = run->plan;
 	l->nr_lanes = plan_totals(l->plan)->nr_lanes;
 	l->lanes = xcalloc((size_t)l->nr_lanes + 1, sizeof(*l->lanes));
@@ -106,6 +107,7 @@ void blk_loader_close(struct blk_run *run)
 	free(l->heap);
 	free(l->shares);
 	VEC_RELEASE(&l->ends);
+	blk_needs_release(&l->needs);
 }
 
 /* How many were in flight in the trace when a request was issued, with itself. */
@@ -294,10 +296,6 @@ static void add_parents(struct blk_run *run, struct blk_slot *s, uint64_t index,
 	/* Until the child is done so many before it stay. */
 	uint64_t oldest = index > BLK_KEPT ? index - BLK_KEPT : 0, parent;
 
-	s->first_edge = l->edges_used;
-	s->nr_edges = 0;
-	if (run->o->mode != BLK_MODE_THINK)
-		return;
 	if (lane->nr_done) {
 		if (find_index(lane, lane->nr_done - 1, oldest, &parent))
 			add_parent(run, s, index, parent, a->compute_before_ns);
@@ -315,6 +313,56 @@ static void add_parents(struct blk_run *run, struct blk_slot *s, uint64_t index,
 		else
 			l->nr_parents_lost++;
 	}
+}
+
+/* Since the last of its parents was complete. The one before it in its lane may be none, but is no later then. */
+static uint64_t last_think_ns(const struct blk_lane *lane, const struct blk_slot *s,
+			      const struct action *a)
+{
+	uint64_t think_ns = BLK_NO_THINK;
+
+	if (lane->nr_done && lane->last_end_ns <= s->issue_ns)
+		think_ns = s->issue_ns - lane->last_end_ns;
+	for (uint32_t i = 0; i < a->nr_edges; i++) {
+		if (a->edges[i].think_ns < think_ns)
+			think_ns = a->edges[i].think_ns;
+	}
+	return think_ns;
+}
+
+static void add_needs(struct blk_run *run, struct blk_slot *s)
+{
+	struct blk_loader *l = &run->loader;
+
+	if (s->think_ns <= s->issue_ns)
+		blk_needs_up_to(&l->needs, s->issue_ns - s->think_ns, ACTION_EDGES_MAX);
+	else
+		l->needs.list.len = 0;
+	for (size_t i = 0; i < l->needs.list.len; i++)
+		run->window.edges[l->edges_used++ & (BLK_EDGES - 1)] =
+			(struct blk_edge){ .need = l->needs.list.items[i] };
+	s->nr_edges = (uint32_t)l->needs.list.len;
+	blk_needs_add(&l->needs, blk_slot_kind(s), clock_add_ns(s->issue_ns, s->duration_ns));
+}
+
+/* What it waits for. */
+static void add_edges(struct blk_run *run, struct blk_slot *s, uint64_t index, uint32_t lane_nr,
+		      const struct action *a)
+{
+	struct blk_lane *lane = &run->loader.lanes[lane_nr];
+
+	s->first_edge = run->loader.edges_used;
+	s->nr_edges = 0;
+	if (run->o->mode != BLK_MODE_THINK)
+		return;
+	if (run->o->wait == BLK_WAIT_PARENTS) {
+		add_parents(run, s, index, lane_nr, a);
+		VEC_PUSH(&lane->in_window, index);
+		return;
+	}
+	s->think_ns = last_think_ns(lane, s, a);
+	add_needs(run, s);
+	lane->last_end_ns = clock_add_ns(s->issue_ns, s->duration_ns);
 }
 
 /* Who issues it. */
@@ -345,12 +393,6 @@ static void hand_over(struct blk_run *run, const struct blk_slot *s, uint64_t in
 	atomic_store_explicit(&sub->nr_mine, nr + 1, memory_order_release);
 }
 
-/* Times and factors are foreign: what is beyond all measure is as late as can be. */
-static uint64_t to_ns(double ns)
-{
-	return ns < (double)(UINT64_MAX / 4) ? (uint64_t)ns : UINT64_MAX / 4;
-}
-
 /*
  * Mode timed: when it is due. While something was in flight the time was the
  * storage's, else the server's; both have factors of their own.
@@ -371,10 +413,10 @@ static uint64_t scale_time(struct blk_run *run, const struct blk_slot *s)
 	end_ns = clock_add_ns(to, s->duration_ns);
 	if (end_ns > busy)
 		l->busy_until_ns = end_ns;
-	expected = to_ns(l->scaled_ns + o->scale * o->scale_storage * (double)s->duration_ns);
+	expected = blk_ns(l->scaled_ns + o->scale * o->scale_storage * (double)s->duration_ns);
 	if (expected > l->expected_ns)
 		l->expected_ns = expected;
-	return to_ns(l->scaled_ns);
+	return blk_ns(l->scaled_ns);
 }
 
 /* One request. */
@@ -422,9 +464,7 @@ static int load_one(struct blk_run *run, struct err *err)
 
 	if (r < 0)
 		return r;
-	add_parents(run, s, l->nr_loaded, lane_nr, lane->next);
-	if (run->o->mode == BLK_MODE_THINK)
-		VEC_PUSH(&lane->in_window, l->nr_loaded);
+	add_edges(run, s, l->nr_loaded, lane_nr, lane->next);
 	hand_over(run, s, l->nr_loaded);
 	lane->nr_done++;
 	l->nr_loaded++;

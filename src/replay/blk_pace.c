@@ -53,7 +53,7 @@ static void finish(struct blk_submitter *sub, struct blk_slot *s, uint64_t now_n
 	s->result = result;
 	s->end_ns = now_ns > s->start_ns ? now_ns : s->start_ns;
 	if (is_think(sub))
-		blk_graph_release_children(sub->run, s);
+		blk_graph_complete(sub->run, s);
 	/* Pairs with the loader's, which takes the slot back. */
 	atomic_store_explicit(&s->done, true, memory_order_release);
 }
@@ -408,7 +408,7 @@ static int loop(struct blk_submitter *sub, struct err *err)
 		take_completions(sub);
 		if (is_think(sub)) {
 			blk_graph_lock(sub->run);
-			blk_graph_admit(sub);
+			blk_graph_admit(sub->run);
 			blk_graph_unlock(sub->run);
 		}
 		why = start_and_submit(sub, &due_ns, &r, err);

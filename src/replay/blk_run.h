@@ -30,6 +30,12 @@ enum blk_mode {
 	BLK_MODE_LOAD, /* as many in flight as there were in the trace */
 };
 
+/* What a request waits for in mode think. */
+enum blk_wait {
+	BLK_WAIT_NUMBER, /* as many as were complete (blk_number.h) */
+	BLK_WAIT_PARENTS, /* all its parents, and the think time after each of them */
+};
+
 enum blk_engine_choice {
 	BLK_ENGINE_AUTO, /* io_uring, unless it is not there or a target would be served by its threads */
 	BLK_ENGINE_URING,
@@ -53,6 +59,7 @@ struct blk_target_request {
 
 struct blk_run_options {
 	enum blk_mode mode;
+	enum blk_wait wait;
 	double scale; /* of all times */
 	/*
 	 * Of what the server takes (think times; mode timed: when nothing is in flight), and

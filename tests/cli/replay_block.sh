@@ -78,8 +78,37 @@ for i, child in enumerate(want):
                 sys.exit(f"{child['seq']} too soon after {p['seq']}")
 END
 }
-check_think
-ok $? 'think: parents first, then the think time'
+run 0 replay --mode=think --wait-for=parents --device=a=t1.img --device=b=t2.img --destroy-data -f -o run-think.trace w.trace && check_think
+ok $? 'think, for parents: parents first, then the think time'
+
+# By number: nobody is issued before as many of each kind were complete as in the trace.
+check_number() {
+	python3 - <<'END'
+import json, os, subprocess, sys
+from collections import Counter
+def load(name):
+    out = subprocess.run([os.environ["REPRISE"], "show", "--json", name], capture_output=True, text=True).stdout
+    return [json.loads(l) for l in out.splitlines()]
+def kind(e):
+    return e["args"]["device_no"], e["args"]["op"]
+want = load("w.trace")
+got = {e["origin"]: e for e in load("run-think.trace")}
+for child in want:
+    before = [p for p in want if p["exit_ns"] + 10000 <= child["enter_ns"]]
+    needed = Counter(map(kind, before))
+    start = got[child["seq"]]["enter_ns"]
+    there = Counter(kind(p) for p in got.values() if p["exit_ns"] <= start)
+    for k, nr in needed.items():
+        if there[k] < nr:
+            sys.exit(f"{child['seq']}: {there[k]} of {k} complete, {nr} needed")
+END
+}
+run 0 replay --mode=think --device=a=t1.img --device=b=t2.img --destroy-data -f -o run-think.trace w.trace && check_number
+ok $? 'think, by number: as many complete as in the trace'
+run 0 replay --mode=think --submitters=2 --device=a=t1.img --device=b=t2.img --destroy-data -f -o run-think.trace w.trace && check_number
+ok $? 'think, by number, with two submitters'
+run 2 replay --mode=timed --wait-for=parents --device='*=t1.img' w.trace && grep -q 'wait-for is for --mode=think' err
+ok $? '--wait-for is for mode think'
 
 run 0 compile -f -o w.plan w.trace && run 0 check w.plan && run 0 replay --mode=think --device='*=t1.img' --create --destroy-data w.plan
 ok $? 'from a plan, all devices to one file'
@@ -131,8 +160,10 @@ END
 run 0 import -f -o h.trace h.csv && run 2 replay --mode=timed --device=h.img --create h.trace && grep -q 'bytes long' err
 ok $? 'a file that cannot be made so large'
 truncate -s 8M h2.img
-run 1 replay --mode=think --device=h2.img --wrap --json h.trace && grep -q '"requests": *3004,' out && grep -q '"end": *"complete"' out
-ok $? 'three thousand at once, and worse'
+for wait in number parents; do
+	run 1 replay --mode=think --wait-for=$wait --device=h2.img --wrap --json h.trace && grep -q '"requests": *3004,' out && grep -q '"end": *"complete"' out
+	ok $? "three thousand at once, and worse, for $wait"
+done
 
 run 2 replay --mode=afap --device=t1.img --scale-server=2 w.trace && grep -q 'mode=timed and think' err
 ok $? 'factors where there are no times'
@@ -187,7 +218,7 @@ esac
 ok $? '--poll is done or refused'
 
 # Those that are dependent see each other across submitters.
-run 0 replay --mode=think --device=a=t1.img --device=b=t2.img --destroy-data --submitters=2 -f -o run-think.trace w.trace && check_think
+run 0 replay --mode=think --wait-for=parents --device=a=t1.img --device=b=t2.img --destroy-data --submitters=2 -f -o run-think.trace w.trace && check_think
 ok $? 'think with two submitters: parents first, then the think time'
 
 # 100,000 in flight at once.
