@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs, traces and replays programs on the storages of a bench, and takes their times."""
 import json
+import math
 import os
 import shutil
 import statistics
@@ -151,22 +152,35 @@ def _one_round(bench, cell, recorded, storage, root, modes):
         add_mismatches(into, report)
 
 
-def measure(bench, recorded, storage, modes, rounds, batches, max_variation):
+class Limits:
+    """How often and how long: times are of the monotonic clock."""
+
+    def __init__(self, rounds, batches, max_variation, repeat_until=math.inf, end=math.inf):
+        self.rounds, self.batches, self.max_variation, self.repeat_until, self.end = rounds, batches, max_variation, repeat_until, end
+
+    def may_repeat(self, nr_done):
+        return nr_done < self.batches and (not nr_done or time.monotonic() < self.repeat_until)
+
+    def is_over(self):
+        return time.monotonic() >= self.end
+
+
+def measure(bench, recorded, storage, modes, limits):
     """A cell: the program and its replays on a storage, in turn; a batch that is too noisy is repeated."""
     root = f"{storage.directory}/replay"
     cell = {"program": recorded["program"], "a": recorded["a"], "b": storage.text, "batches": 0}
-    for batch in range(batches):
-        cell["batches"] = batch + 1
+    while limits.may_repeat(cell["batches"]):
+        cell["batches"] += 1
         cell["program_s"], cell["modes"] = [], {}
-        for _ in range(rounds):
+        for _ in range(limits.rounds):
             _one_round(bench, cell, recorded, storage, root, modes)
         for mode in cell["modes"].values():
             mode["variation"] = variation(mode["replay_s"])
         # Of the other modes some vary by their nature.
         cell["variation"] = max(variation(cell["program_s"]), cell["modes"][modes[0]]["variation"])
-        if cell["variation"] <= max_variation:
+        if cell["variation"] <= limits.max_variation:
             break
-    cell["noisy"] = cell["variation"] > max_variation
+    cell["noisy"] = cell["variation"] > limits.max_variation
     for mode in cell["modes"].values():
         mode["error"] = statistics.median(r / p for r, p in zip(mode["replay_s"], cell["program_s"])) - 1
     shutil.rmtree(root)

@@ -17,16 +17,10 @@ def _part(purpose, storages, of, modes=None, **more):
 
 
 def all_parts():
+    """In the order of what they are worth, should there not be time for all."""
     fs = other_fs()
     parts = {
         "matrix": _part("ten programs, a disk with a queue, two disks as RAID 0, an SSD", ["H", "R", "S"], TEN),
-        "programs": _part("further programs, disk and SSD", ["H", "S"], MORE),
-        "modes": _part("further ways of replay", ["H", "S"], QUICK + ["readrandom4", "fillsync8"], OTHER_MODES, rounds=3),
-        "fifo": _part("a disk that takes requests in order, beside one with a queue and an SSD", ["F", "H", "S"], ["own8", "queue", "barrier"],
-                      pairs=[("F", "H"), ("H", "F"), ("F", "S"), ("S", "F")]),
-        "recorder": _part("traced by the agent in the program", ["H", "S"], QUICK, rounds=3, recorder="inproc"),
-        "filesystem": _part(f"ext4 and {fs} on the SSD", ["S", f"S:fs={fs}"], ["own8", "cache", "rename", "commit", "sqlite", "postmark", "fillsync8"], rounds=3),
-        "readahead": _part("the kernel reads ahead nothing, 128 KiB, 1 MiB", ["H:read-ahead=0", "H", "H:read-ahead=1024"], ["cache"], rounds=3),
         "figure5": _part("small and large cache, short and long time slices of the scheduler (Figure 5, c and d, of the ROOT paper)",
                          ["R", "R:cache=20M", SLICE + "1", SLICE + "100"], ["cache", "sequential"], SIDE_BY_SIDE + ["single"], rounds=3,
                          only=[("cache", "R", "R:cache=20M"), ("cache", "R:cache=20M", "R"),
@@ -36,6 +30,13 @@ def all_parts():
         "figure8": _part("how many edges, and how long (Figure 8)", ["H"], ["readrandom4"], experiment="edges"),
         "figure9": _part("how many calls are under way at once (Figure 9)", ["H"], ["readrandom4"], ["default", "afap", "artc", "temporal", "overlap"],
                          rounds=3, experiment="concurrency"),
+        "programs": _part("further programs, disk and SSD", ["H", "S"], MORE),
+        "fifo": _part("a disk that takes requests in order, beside one with a queue and an SSD", ["F", "H", "S"], ["own8", "queue", "barrier"],
+                      pairs=[("F", "H"), ("H", "F"), ("F", "S"), ("S", "F")]),
+        "recorder": _part("traced by the agent in the program", ["H", "S"], QUICK, rounds=3, recorder="inproc"),
+        "filesystem": _part(f"ext4 and {fs} on the SSD", ["S", f"S:fs={fs}"], ["own8", "cache", "rename", "commit", "sqlite", "postmark", "fillsync8"], rounds=3),
+        "readahead": _part("the kernel reads ahead nothing, 128 KiB, 1 MiB", ["H:read-ahead=0", "H", "H:read-ahead=1024"], ["cache"], rounds=3),
+        "modes": _part("further ways of replay", ["H", "S"], QUICK + ["readrandom4", "fillsync8"], OTHER_MODES, rounds=3),
     }
     if not fs:
         del parts["filesystem"]

@@ -86,17 +86,26 @@ def put_summary(cells, out):
         print(f"{'all: ' + key:<34}" + "".join(f"{100 * s[key]:>12.1f}    " for s in sums), file=out)
     for key in ("within_5", "cells", "mismatches", "unsupported"):
         print(f"{'all: ' + key:<34}" + "".join(f"{s[key]:>12}    " for s in sums), file=out)
+    for line in notes(cells):
+        print(line, file=out)
+
+
+def notes(cells):
+    """What is to be known of single cells, a line each."""
     behind = behind_others(cells)
     if behind:
-        print("more than 2 points behind artc or temporal: " + ", ".join(_name(c) for c in behind), file=out)
+        yield "more than 2 points behind artc or temporal: " + ", ".join(_name(c) for c in behind)
     noisy = [_name(c) for c in good(cells) if c["noisy"]]
     if noisy:
-        print("too noisy, also when repeated: " + ", ".join(noisy), file=out)
+        yield "too noisy, also when repeated: " + ", ".join(noisy)
     for line in other_outcomes(cells):
-        print("other outcomes: " + line, file=out)
+        yield "other outcomes: " + line
+    left_out = [_name(c) for c in cells if "left_out" in c]
+    if left_out:
+        yield "left out, as the time was up: " + ", ".join(left_out)
     for c in cells:
         if "failed" in c:
-            print(f"failed: {_name(c)}: {c['failed']}", file=out)
+            yield f"failed: {_name(c)}: {c['failed']}"
 
 
 BAD = 0.10  # errors beyond this stand out
@@ -111,7 +120,7 @@ def _markdown_cell(c, modes):
 
 def put_markdown(cells, out):
     """For a document: a row for each program, a column for each pair of storages; then the sums."""
-    modes, cells = modes_of(cells), good(cells)
+    modes, all_cells, cells = modes_of(cells), cells, good(cells)
     pairs = list(dict.fromkeys((c["a"], c["b"]) for c in cells))
     print(f"Signed error in %: `{modes[0]}`" + (f" ({', '.join(f'`{m}`' for m in modes[1:])})" if modes[1:] else "") + "\n", file=out)
     print("| program | " + " | ".join(f"{a} -> {b}" for a, b in pairs) + " |\n" + "|---" * (1 + len(pairs)) + "|", file=out)
@@ -123,6 +132,7 @@ def put_markdown(cells, out):
         s = summary(cells, mode)
         print(f"| `{mode}` | " + " | ".join(f"{100 * s[k]:.1f}" for k in ("mean", "median", "worst", "worst_decile"))
               + f" | {s['within_5']} of {s['cells']} | {s['mismatches']} | {s['unsupported']} |", file=out)
+    print("\n" + "".join(f"- {line}\n" for line in notes(all_cells)), end="", file=out)
 
 
 def put_part(name, part, out):

@@ -42,7 +42,7 @@ def cell(name, a, b, noisy=False, **errors):
 
 
 CELLS = [cell("p", "H", "S", default=0.01, artc=0.5, temporal=0.2), cell("p", "S", "H", default=-0.03, artc=-0.1, temporal=0.0, noisy=True),
-         {"program": "q", "a": "H", "failed": "why"}]
+         {"program": "q", "a": "H", "failed": "why"}, {"program": "r", "a": "S", "left_out": True}]
 
 
 def test_results():
@@ -52,10 +52,11 @@ def test_results():
     out = io.StringIO()
     results.put_part("x", {"purpose": "y", "cells": CELLS}, out)
     text = out.getvalue()
-    ok(all(w in text for w in ("-3.0", "+50.0", "too noisy", "failed: q H: why", "p S->H")), "a table shows bad, noisy and failed cells", text)
+    ok(all(w in text for w in ("-3.0", "+50.0", "too noisy", "failed: q H: why", "p S->H", "the time was up: r S")), "a table shows bad, noisy and failed cells", text)
     out = io.StringIO()
     results.put_markdown(CELLS, out)
-    ok("| p | +1.0 (+50.0, +20.0) | -3.0 (-10.0, +0.0) *noisy* |" in out.getvalue() and "| `artc` | 30.0 |" in out.getvalue(), "a table for the document",
+    ok("| p | +1.0 (+50.0, +20.0) | -3.0 (-10.0, +0.0) *noisy* |" in out.getvalue() and "| `artc` | 30.0 |" in out.getvalue()
+       and "- more than 2 points behind artc or temporal: p S->H" in out.getvalue(), "a table for the document",
        out.getvalue())
     with open("doc.md", "w") as f:
         f.write("a\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nb\n")
@@ -66,6 +67,13 @@ def test_results():
         doc = f.read()
     ok(done.returncode == 0 and "old" not in doc and "### x" in doc and doc.startswith("a\n<!--") and doc.endswith("-->\nb\n") and os.path.exists("again.x.svg"),
        "a result is told again, into a document", done.stderr + doc)
+
+
+def test_limits():
+    now = time.monotonic()
+    endless, late, over = bench.Limits(1, 2, 0.05), bench.Limits(1, 2, 0.05, now - 1, now + 1000), bench.Limits(1, 2, 0.05, now - 2, now - 1)
+    ok([endless.may_repeat(n) for n in range(3)] == [True, True, False] and [late.may_repeat(n) for n in range(3)] == [True, False, False]
+       and (endless.is_over(), late.is_over(), over.is_over()) == (False, False, True), "late, batches are not repeated; then all is left out")
 
 
 def test_other_outcomes():
@@ -158,7 +166,9 @@ def why_not():
         return "the benchmarks are not built"
     done = subprocess.run([f"{BUILD}/bench/storage/storage", "--fs=none", "--size=16M", "--quiet", f"{TOP}/bench/storage/ssd.model", "true"],
                           capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode else "others measure here" if left() else None
+    if done.returncode:
+        return done.stderr.strip()
+    return None if wait_until(lambda: not left()) else "others measure here"
 
 
 def test_run():
@@ -189,9 +199,10 @@ def main():
     os.chdir(tempfile.mkdtemp())
     try:
         why = why_not()
-        print("1..17")
+        print("1..18")
         test_results()
         test_other_outcomes()
+        test_limits()
         test_plots()
         test_parts()
         for name, test in (("comes to its end", test_run), ("SIGINT", lambda: test_ended(signal.SIGINT)), ("SIGTERM", lambda: test_ended(signal.SIGTERM)),
