@@ -64,7 +64,7 @@ static const struct option_spec specs[] = {
 		   .default_text = "continue"),
 	OPT_CHOICE(0, "recorder", "WAY", struct options, recorder, recorder_words,
 		   "how calls are seen: by ptrace alone, by an agent in the program too, or so "
-		   "where that is possible",
+		   "where that is possible and pays",
 		   .default_text = "ptrace"),
 	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
 };
@@ -198,6 +198,8 @@ static void print_summary(const struct record_options *ro, const struct record_r
 	strings_put_duration(&b, res->elapsed_ns);
 	if (res->slowdown_percent)
 		buf_printf(&b, ", slowed down about %.1fx", (double)res->slowdown_percent / 100);
+	if (*res->by_ptrace.text)
+		buf_printf(&b, "; by ptrace: %s", res->by_ptrace.text);
 	if (res->nr_losses)
 		buf_printf(&b, "; %llu ledger entr%s", (unsigned long long)res->nr_losses,
 			   res->nr_losses == 1 ? "y" : "ies");
@@ -220,20 +222,20 @@ static NORETURN void die_alike(int signo)
 	exit(128 + signo);
 }
 
-/* With auto the agent is tried first: it says that it cannot before anything has begun. */
-static int run_recorder(const struct options *o, const struct record_options *ro,
-			struct record_result *res, struct err *err)
+/* For tests, which want to know what happens when the agent enters at every possible moment. */
+static int read_agent_after(uint64_t *ret, struct err *err)
 {
-	const struct recorder *chosen = recorder_find(recorder_words[o->recorder]);
-	int r;
+	const char *text = getenv("REPRISE_AGENT_AFTER");
+	char *end;
 
-	if (chosen)
-		return chosen->run(ro, res, err);
-	r = recorder_find("inproc")->run(ro, res, err);
-	if (r != -EOPNOTSUPP)
-		return r;
-	*err = (struct err){ "" };
-	return recorder_find("ptrace")->run(ro, res, err);
+	*ret = RECORD_AGENT_AFTER_CALLS;
+	if (!text)
+		return 0;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-')
+		return err_set(err, -EINVAL, "REPRISE_AGENT_AFTER is no number of calls: %s", text);
+	return 0;
 }
 
 static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
@@ -241,7 +243,8 @@ static int record(const struct cli *cli, const struct options *o, struct record_
 	struct record_result res;
 	struct err err = { "" };
 
-	if (run_recorder(o, ro, &res, &err) < 0)
+	if (read_agent_after(&ro->agent_after_calls, &err) < 0 ||
+	    recorder_find(recorder_words[o->recorder])->run(ro, &res, &err) < 0)
 		return cli_fail(cli, &err);
 	if (res.cut_short)
 		cli_warn(cli, "%s: the trace ends before the program: %s", ro->output,

@@ -31,7 +31,14 @@ struct record_options {
 	struct path_choice paths;
 	uint64_t max_bytes, max_ns; /* 0: no limit */
 	enum record_on_full on_full;
+	uint64_t agent_after_calls; /* auto: a process gets the agent after so many calls */
 };
+
+/*
+ * To enter a process costs the agent about as much as so many calls cost by ptrace: then
+ * nobody pays more than twice what he would have had to, had he known how many he makes.
+ */
+#define RECORD_AGENT_AFTER_CALLS 150
 
 struct record_result {
 	int wait_status; /* of the command, as waitpid() gives it; attached: 0 */
@@ -40,6 +47,7 @@ struct record_result {
 	uint64_t elapsed_ns;
 	uint64_t held_ns; /* sum over all threads */
 	uint64_t slowdown_percent; /* 310: about 3.1 times slower; 0: not known */
+	struct err by_ptrace; /* auto: why no agent could be used; empty: one could */
 	bool cut_short; /* a limit was reached, or the disk was full: the program ran on unrecorded */
 	struct err why_cut; /* words for that */
 };

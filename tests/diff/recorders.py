@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Record programs with the agent and by ptrace alone, and compare the traces.
+"""Record programs with the agent, with one that enters late, and by ptrace alone, and compare the traces.
 
 The programs do the same in each run, so both traces must have the same events
 with the same data, and the same trees: as sets, since processes that run at the
@@ -52,6 +52,12 @@ PROGRAMS = {
 
 TOOLS = {"python": "python3", "names": "python3", "sqlite": "sqlite3"}
 
+# With auto: the agent enters after so many calls, in the middle of what short programs do.
+AFTER = "60"
+# Of how many events in a hundred it must have made the record. Short programs mostly begin and end;
+# what does not stop at all is what it is for.
+SHARES = {"inproc": 40, "auto": 1}
+
 RANDOM = re.compile(r"^(getrandom|sysinfo|read\(fd=3, buf=\".*\", count=4\)|getrusage|blob|stream|meta|tree_entry\(.*\"/((proc|dev|sys)\b|tmp\"))|"
                     r"^tree_entry\(tree=final, path=\"/(etc|usr|var|root)")
 PATTERNS = [
@@ -102,7 +108,7 @@ def record(recorder, script, scratch):
     p = subprocess.run([REPRISE, "record", "-q", "--contents=0", "--recorder=" + recorder, "-o", trace,
                         "--", "/bin/sh", "-c", script],
                        cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                       timeout=TIMEOUT_S, env={"PATH": os.environ["PATH"], "LC_ALL": "C"}, check=False)
+                       timeout=TIMEOUT_S, env={"PATH": os.environ["PATH"], "LC_ALL": "C", "REPRISE_AGENT_AFTER": AFTER}, check=False)
     check = subprocess.run([REPRISE, "check", trace], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                            timeout=TIMEOUT_S, check=False)
     return (p.returncode, p.stdout, check.returncode), lines_of(trace)
@@ -118,16 +124,17 @@ def share_of_agent(trace):
 
 def compare(script, scratch):
     """What differs, as lines."""
-    (by_ptrace, wanted), (by_agent, got) = (record(r, script, scratch) for r in ("ptrace", "inproc"))
+    by_ptrace, wanted = record("ptrace", script, scratch)
     problems = []
-    if by_ptrace != by_agent:
-        problems.append(f"status, output and check: {by_agent}, by ptrace {by_ptrace}")
-    share = share_of_agent(os.path.join(scratch, "inproc.trace"))
-    # Short programs mostly begin and end; what does not stop at all is what the agent is for.
-    if share < 40:
-        problems.append(f"of all events the agent recorded {share} %")
-    problems += ["missing: " + line[:300] for line in (wanted - got).elements()]
-    problems += ["only so: " + line[:300] for line in (got - wanted).elements()]
+    for recorder, least in SHARES.items():
+        by_agent, got = record(recorder, script, scratch)
+        if by_ptrace != by_agent:
+            problems.append(f"{recorder}: status, output and check: {by_agent}, by ptrace {by_ptrace}")
+        share = share_of_agent(os.path.join(scratch, recorder + ".trace"))
+        if share < least:
+            problems.append(f"{recorder}: of all events the agent recorded {share} %")
+        problems += [f"{recorder}: missing: " + line[:300] for line in (wanted - got).elements()]
+        problems += [f"{recorder}: only so: " + line[:300] for line in (got - wanted).elements()]
     return problems
 
 
@@ -150,7 +157,7 @@ def main():
             print(f"{'not ' if problems else ''}ok {number} - {name}")
             for line in problems[:30]:
                 print("# " + line)
-            for trace in ("ptrace", "inproc"):
+            for trace in ("ptrace", *SHARES):
                 os.remove(os.path.join(scratch, trace + ".trace"))
     return 1 if failed else 0
 

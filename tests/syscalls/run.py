@@ -29,8 +29,9 @@ from plain_signals import plain_signals  # pylint: disable=wrong-import-position
 class Way:
     """A way to record: options, and what follows from them for what must be in the trace."""
 
-    def __init__(self, *options, classes=(), data=True, attach=False):
+    def __init__(self, *options, classes=(), data=True, attach=False, after=None):
         self.options = list(options)
+        self.after = after  # so many calls a process gets the agent; None: when the recorder likes
         self.attach = attach  # to the program, which waits for it
         self.classes = classes  # of calls that are left out: not looked for, and must not be there
         self.data = data  # or of the bytes of buffers only how many there were
@@ -45,6 +46,15 @@ RECORDERS = {
     "ptrace-some": Way("--contents=0", classes=["data", "lock", "xattr", "net", "pipe", "signal", "map"]),
     "ptrace-no-data": Way("--data=none", data=False),
     "inproc": Way("--recorder=inproc"),
+    "auto": Way("--recorder=auto"),
+    # The agent enters at every call of the loader and of the program's beginning, in one run or another.
+    "auto-0": Way("--recorder=auto", after=0),
+    "auto-1": Way("--recorder=auto", after=1),
+    "auto-5": Way("--recorder=auto", after=5),
+    "auto-25": Way("--recorder=auto", after=25),
+    "auto-40": Way("--recorder=auto", after=40),
+    # Only when a second thread would make it too late.
+    "auto-never": Way("--recorder=auto", after=1 << 60),
     "ptrace-attach": Way("--contents=0", attach=True),
 }
 # Programs about attaching, which have nothing to say otherwise.
@@ -598,7 +608,10 @@ class Case:
                 raise
 
     def environment(self):
-        return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "T_EXPECT": self.file("expect")}
+        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "T_EXPECT": self.file("expect")}
+        if self.way.after is not None:
+            env["REPRISE_AGENT_AFTER"] = str(self.way.after)
+        return env
 
     def tail(self, name):
         with open(self.file(name), errors="replace") as f:

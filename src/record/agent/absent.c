@@ -52,10 +52,33 @@ void agent_leave_image(struct tracer *tr, struct tracee *t)
 	(void)t;
 }
 
-void agent_enter_image(struct tracer *tr, struct tracee *t)
+void agent_enter_image(struct tracer *tr, struct tracee *t, uint64_t ip)
 {
 	(void)tr;
 	(void)t;
+	(void)ip;
+}
+
+void agent_after_call(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip)
+{
+	(void)tr;
+	(void)t;
+	(void)o;
+	(void)ip;
+}
+
+bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip)
+{
+	(void)tr;
+	(void)t;
+	(void)ip;
+	return false;
+}
+
+bool agent_is_in(const struct tracee *t)
+{
+	(void)t;
+	return false;
 }
 
 void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip)

@@ -45,6 +45,7 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	if (!has_steady_counter())
 		return err_set(err, -EOPNOTSUPP, "this processor has no steady time-stamp counter");
 	a = xcalloc(1, sizeof(*a));
+	a->after_calls = tr->o->agent_after_calls;
 	ticks_init(&a->ticks, tr->start_ns);
 	rules_build(tr->o->data, tr->o->wanted, a->rules);
 	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
@@ -162,6 +163,7 @@ void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tra
 {
 	struct agent_space *space = parent->agent ? parent->agent->space : NULL;
 
+	agent_hope_copy(parent, t);
 	if (!space || t->agent)
 		return;
 	if (t->space != parent->space) {
@@ -184,8 +186,11 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	char name[64];
 	int fd;
 
-	if (!space || o->err || !(t->regs[2] & PROT_EXEC) || t->regs[3] & MAP_ANONYMOUS ||
-	    ip < space->loader_start || ip >= space->loader_end || space->image->off)
+	if (o->err || !(t->regs[2] & PROT_EXEC) || t->regs[3] & MAP_ANONYMOUS)
+		return;
+	if (t->hope)
+		agent_hope_map(t, (uint64_t)o->ret, t->regs[1], ip);
+	if (!space || ip < space->loader_start || ip >= space->loader_end || space->image->off)
 		return;
 	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, (int)t->regs[4]);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -212,6 +217,8 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 	struct agent_space *space = t->agent ? t->agent->space : NULL;
 	struct user_regs_struct regs;
 
+	if (t->hope && !t->hope->signalled)
+		t->hope->signalled = interrupts_catches(t, t->delivered);
 	if (!space || space->signalled || !interrupts_catches(t, t->delivered))
 		return;
 	if (!space->image->off && !t->own_filter &&
@@ -224,6 +231,7 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 
 void agent_leave_image(struct tracer *tr, struct tracee *t)
 {
+	agent_hope_end(t);
 	if (t->agent)
 		release_thread(tr, t);
 }
@@ -232,8 +240,17 @@ void agent_lose_gs(struct tracee *t)
 {
 	static const uint8_t to_site[] = { 0xff, 0xe1 }; /* jmp *%rcx */
 
+	agent_hope_end(t);
 	if (t->agent)
 		(void)!remote_write(t, AGENT_ADDRESS(agent_entry), to_site, sizeof(to_site));
+}
+
+bool agent_is_in(const struct tracee *t)
+{
+	uint8_t there[64];
+
+	return remote_read(t, WIRE_AGENT_BASE, there, sizeof(there)) &&
+	       !memcmp(there, __start_agent_text, sizeof(there));
 }
 
 static void turn_image_off(struct agent_image *im)
@@ -250,6 +267,7 @@ static void turn_image_off(struct agent_image *im)
 void agent_turn_off(struct tracer *tr, struct tracee *t)
 {
 	(void)tr;
+	agent_hope_end(t);
 	if (t->agent)
 		turn_image_off(t->agent->space->image);
 }
@@ -389,6 +407,7 @@ void agent_end_thread(struct tracer *tr, struct tracee *t)
 {
 	struct wire_block *b;
 
+	agent_hope_end(t);
 	if (!t->agent)
 		return;
 	b = t->agent->block;

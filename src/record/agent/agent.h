@@ -19,6 +19,7 @@
 #include "base/err.h"
 
 struct agent;
+struct agent_hope;
 struct agent_thread;
 struct tracer;
 struct tracee;
@@ -46,8 +47,16 @@ void agent_first_stop(struct tracee *t);
 void agent_end_thread(struct tracer *tr, struct tracee *t);
 /* It has another image now: the old one's state is dropped. */
 void agent_leave_image(struct tracer *tr, struct tracee *t);
-/* The thread is stopped at the end of its execve: the agent enters, or not. */
-void agent_enter_image(struct tracer *tr, struct tracee *t);
+/* The thread is stopped at the end of its execve, to begin at ip: the agent enters, later, or not. */
+void agent_enter_image(struct tracer *tr, struct tracee *t, uint64_t ip);
+/* The thread is stopped at the end of any other call, made by the instruction before ip: likewise. */
+void agent_after_call(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip);
+/*
+ * The thread is stopped at the entry of a call that makes another one in its memory,
+ * by the instruction before ip. True: the agent could enter only before the
+ * call, so the thread has been put back to where it makes it again.
+ */
+bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip);
 /* The thread is stopped at the end of an mmap, made by the instruction before ip. */
 void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip);
 /* The thread is stopped at the entry of a call, made by the instruction before ip. */
@@ -61,6 +70,8 @@ void agent_lose_gs(struct tracee *t);
 /* From now on the tracer sees all calls of this thread's image. */
 void agent_turn_off(struct tracer *tr, struct tracee *t);
 void agent_turn_all_off(struct tracer *tr);
+/* Whether there is an agent in the memory of a thread of which nothing is known. */
+bool agent_is_in(const struct tracee *t);
 /* How many calls it has recorded itself. */
 uint64_t agent_nr_events(const struct agent *a);
 /* Reads of memory that the agent should have copied, and has not: what is missing for that. */

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Entering: a stopped thread is made to map the agent, and the memory that it shares with us. */
+/*
+ * Entering: a stopped thread is made to map the agent, and the memory that it
+ * shares with us. At the end of an execve nothing of the program is in use yet.
+ * Later (late.c) the process has one thread, which is behind a call or before it,
+ * and everything of it but what any call loses is as it was when we have done.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,30 +20,48 @@
 #include "record/inproc/agent.h"
 
 #define CODE_SELECTOR_64 0x33
+/* Behind the agent's text, for the name of our descriptor. */
+#define NAME_MAX_BYTES 64u
 
-static int64_t map_text(struct tracee *t)
+static size_t text_bytes(void)
+{
+	return (size_t)(__stop_agent_text - __start_agent_text);
+}
+
+static int64_t call_map_text(const struct remote *r)
+{
+	return remote_call(
+		r, SYS_mmap,
+		(uint64_t[]){ WIRE_AGENT_BASE, text_bytes() + NAME_MAX_BYTES, PROT_READ | PROT_EXEC,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, UINT64_MAX, 0 });
+}
+
+/* syscall: the address of an instruction that the program has; 0: none is known. */
+static int64_t map_text(struct tracee *t, uint64_t syscall)
 {
 	static const uint8_t insn[] = { 0x0f, 0x05 };
-	size_t len = (size_t)(__stop_agent_text - __start_agent_text);
 	struct user_regs_struct regs;
-	struct remote r = { .t = t };
+	struct remote r = { .t = t, .at = syscall };
 	uint8_t kept[sizeof(insn)];
 	int64_t ret;
 
-	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != CODE_SELECTOR_64)
+	/* With a gs of its own the agent could not find its state. */
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != CODE_SELECTOR_64 ||
+	    regs.gs_base || regs.gs)
 		return -EOPNOTSUPP;
-	/* There is no instruction of ours yet: one is lent where the program begins. */
-	r.at = regs.rip;
-	if (!remote_read(t, r.at, kept, sizeof(kept)) || !remote_write(t, r.at, insn, sizeof(insn)))
+	if (!syscall) /* one is lent where the program begins */
+		r.at = regs.rip;
+	if (!remote_read(t, r.at, kept, sizeof(kept)))
 		return -EFAULT;
-	ret = remote_call(&r, SYS_mmap,
-			  (uint64_t[]){ WIRE_AGENT_BASE, len, PROT_READ | PROT_EXEC,
-					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-					UINT64_MAX, 0 });
-	if (!remote_write(t, r.at, kept, sizeof(kept)))
+	if (syscall && memcmp(kept, insn, sizeof(insn)))
+		return -EOPNOTSUPP;
+	if (!syscall && !remote_write(t, r.at, insn, sizeof(insn)))
 		return -EFAULT;
-	if (ret >= 0 &&
-	    (ret != WIRE_AGENT_BASE || !remote_write(t, WIRE_AGENT_BASE, __start_agent_text, len)))
+	ret = call_map_text(&r);
+	if (!syscall && !remote_write(t, r.at, kept, sizeof(kept)))
+		return -EFAULT;
+	if (ret >= 0 && (ret != WIRE_AGENT_BASE ||
+			 !remote_write(t, WIRE_AGENT_BASE, __start_agent_text, text_bytes())))
 		return -EFAULT;
 	return ret;
 }
@@ -47,14 +70,10 @@ static int64_t map_text(struct tracee *t)
 static int64_t map_shared(struct tracee *t, int fd)
 {
 	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
-	struct user_regs_struct regs;
-	char name[64];
-	uint64_t at;
+	uint64_t at = WIRE_AGENT_BASE + text_bytes();
+	char name[NAME_MAX_BYTES];
 	int64_t there, ret;
 
-	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
-		return -errno;
-	at = (regs.rsp - 1024) & ~UINT64_C(15); /* free as yet */
 	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)getpid(), fd);
 	if (!remote_write(t, at, name, strlen(name) + 1))
 		return -EFAULT;
@@ -81,7 +100,7 @@ static bool is_ours(struct tracee *t, uint64_t remote, const struct wire_rule *r
 	return false;
 }
 
-static struct agent_image *new_image(struct tracer *tr, struct tracee *t)
+static struct agent_image *new_image(struct tracer *tr, struct tracee *t, uint64_t syscall)
 {
 	AUTO_CLOSE int fd = memfd_create("reprise", MFD_CLOEXEC);
 	struct agent_image *im;
@@ -95,7 +114,7 @@ static struct agent_image *new_image(struct tracer *tr, struct tracee *t)
 	if (p == MAP_FAILED)
 		return NULL;
 	memcpy(p, tr->agent->rules, sizeof(tr->agent->rules));
-	remote = map_text(t);
+	remote = map_text(t, syscall);
 	if (remote >= 0)
 		remote = map_shared(t, fd);
 	if (remote < 0 || !is_ours(t, (uint64_t)remote, tr->agent->rules)) {
@@ -111,20 +130,21 @@ static struct agent_image *new_image(struct tracer *tr, struct tracee *t)
 	return im;
 }
 
-void agent_enter_image(struct tracer *tr, struct tracee *t)
+bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 {
+	const struct agent_hope *hope = t->hope;
 	struct agent_space *space;
-	struct agent_image *im;
+	struct agent_image *im = new_image(tr, t, syscall);
 
-	if (!tr->agent || tr->silent || t->own_filter)
-		return;
-	im = new_image(tr, t);
 	if (!im)
-		return; /* recorded by the tracer alone */
+		return false; /* recorded by the tracer alone */
 	space = xcalloc(1, sizeof(*space));
 	space->image = im;
+	space->signalled = hope && hope->signalled;
 	im->nr_spaces = 1;
 	agent_join(tr, t, space);
 	agent_first_stop(t);
-	agent_texts_patch_image(tr, t);
+	agent_texts_patch_image(tr, t, hope);
+	found_forget(tr->found, t->space); /* it has more maps now */
+	return true;
 }

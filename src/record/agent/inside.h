@@ -18,6 +18,7 @@ struct agent {
 	struct ticks ticks;
 	struct map files; /* struct file_key -> struct text_file */
 	struct agent_image *images; /* all of them */
+	uint64_t after_calls; /* of a process: then it gets the agent; 0: at its execve */
 	uint64_t nr_changes; /* of the tree: how often names came to mean something else */
 	uint64_t nr_events; /* that the agent recorded */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
@@ -73,6 +74,36 @@ struct agent_thread {
 	uint64_t stop_ns; /* of its last stop: what it records is later */
 };
 
+/* A process that has no agent yet, and may get one (late.c). */
+#define HOPE_MAPS_MAX 64
+
+struct hope_map {
+	uint64_t start, len;
+	uint64_t ip; /* from where it was made */
+};
+
+struct agent_hope {
+	uint64_t nr_calls; /* so far */
+	uint64_t first_ip; /* where the image began: in its loader, if it has one */
+	bool signalled; /* as of a space */
+	unsigned int nr_maps;
+	struct hope_map maps[HOPE_MAPS_MAX]; /* of text, since then */
+};
+
+/* A child with memory of its own may hope for what its parent could. */
+void agent_hope_copy(const struct tracee *parent, struct tracee *t);
+/* A file was mapped as text. The thread has hope. */
+void agent_hope_map(struct tracee *t, uint64_t start, uint64_t len, uint64_t ip);
+void agent_hope_end(struct tracee *t);
+
+/* enter.c */
+
+/*
+ * The thread is stopped at the end of its execve, or (with the address of a syscall instruction
+ * that it has) anywhere outside of calls. False: it is as it was.
+ */
+bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall);
+
 /* agent.c */
 
 struct wire_block *agent_block_of(const struct agent_image *im, unsigned int slot);
@@ -88,6 +119,13 @@ struct remote {
 
 /* What the call returned, or -errno when the thread could not be made to. */
 int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6]);
+/* Whether that instruction stands there. */
+bool remote_is_syscall(const struct tracee *t, uint64_t addr);
+/*
+ * The thread is stopped at the entry of a call, made by the instruction there: the call is
+ * not made, and the thread stopped at that instruction, as it came to it. False: it is gone.
+ */
+bool remote_put_back(struct tracee *t, uint64_t syscall);
 /* Writes where the program may not. */
 bool remote_write(const struct tracee *t, uint64_t addr, const void *p, size_t len);
 bool remote_read(const struct tracee *t, uint64_t addr, void *p, size_t len);
@@ -104,8 +142,8 @@ void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip);
 /* For a space that was forked. */
 void agent_texts_copy(const struct agent_space *from, struct agent_space *to);
 void agent_texts_forget(struct agent_space *space);
-/* All that the kernel has mapped at the execve. */
-void agent_texts_patch_image(struct tracer *tr, struct tracee *t);
+/* All that the kernel has mapped at the execve; with hope, also what the loader has since then. */
+void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct agent_hope *hope);
 void agent_texts_release(struct agent *a);
 
 /* names.c: the set of names. */

@@ -21,6 +21,22 @@ struct early_signals {
 	unsigned int nr;
 };
 
+/* False when it has none any more: its end is left for the tracer's next look. */
+static bool wait_for_stop(pid_t tid, int *ret_status)
+{
+	siginfo_t si = { 0 };
+
+	while (waitid(P_PID, (id_t)tid, &si, WSTOPPED | WEXITED | WNOWAIT | __WALL) < 0) {
+		if (errno != EINTR)
+			return false;
+	}
+	si.si_pid = 0;
+	if (waitid(P_PID, (id_t)tid, &si, WSTOPPED | WNOHANG | __WALL) < 0 || !si.si_pid)
+		return false; /* it was an end, or is one now */
+	*ret_status = si.si_status << 8 | 0x7f; /* as waitpid() has it */
+	return true;
+}
+
 /* Steps over the instruction; the call may stop once more for the filter. */
 static int step_over(const struct remote *r, struct early_signals *early)
 {
@@ -30,12 +46,8 @@ static int step_over(const struct remote *r, struct early_signals *early)
 	for (;;) {
 		if (ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) < 0)
 			return -errno;
-		while (waitpid(tid, &status, __WALL) < 0) {
-			if (errno != EINTR)
-				return -errno;
-		}
-		if (!WIFSTOPPED(status))
-			return -ESRCH; /* its end was seen, and is told by the next look */
+		if (!wait_for_stop(tid, &status))
+			return -ESRCH;
 		if (status >> 16)
 			continue;
 		if (WSTOPSIG(status) == SIGTRAP)
@@ -90,6 +102,32 @@ int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6])
 	(void)ptrace(PTRACE_SETREGS, tid, NULL, &before); /* fails only when it is gone */
 	(void)ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask); /* likewise */
 	return ret;
+}
+
+bool remote_is_syscall(const struct tracee *t, uint64_t addr)
+{
+	static const uint8_t insn[] = { 0x0f, 0x05 };
+	uint8_t there[sizeof(insn)];
+
+	return remote_read(t, addr, there, sizeof(there)) && !memcmp(there, insn, sizeof(insn));
+}
+
+bool remote_put_back(struct tracee *t, uint64_t syscall)
+{
+	struct user_regs_struct regs;
+	uint64_t nr;
+	int status = 0;
+
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
+		return false;
+	nr = regs.orig_rax;
+	regs.orig_rax = UINT64_MAX; /* no call is made, and the next stop is its end */
+	if (ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) < 0 ||
+	    ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0 || !wait_for_stop(t->tid, &status))
+		return false;
+	regs.rip = syscall;
+	regs.rax = nr;
+	return ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) == 0;
 }
 
 bool remote_write(const struct tracee *t, uint64_t addr, const void *p, size_t len)

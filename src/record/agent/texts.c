@@ -34,6 +34,7 @@
 #define LOWEST_ADDRESS UINT64_C(0x100000)
 /* Well below the usual limit of 1024 descriptors. */
 #define FILES_MAX 256u
+#define TEXTS_MAX 256u
 
 struct file_key {
 	uint64_t dev, ino, size, mtime_s, mtime_ns;
@@ -456,19 +457,18 @@ void agent_texts_forget(struct agent_space *space)
 	VEC_RELEASE(&space->texts);
 }
 
-/* What the kernel has mapped: the program, and its loader. */
+/* Texts that are mapped when the agent enters. */
 struct image_search {
-	struct map_line texts[8];
-	unsigned int nr;
+	VEC(struct map_line) texts;
 };
 
 static bool note_text(void *of, const struct map_line *m)
 {
 	struct image_search *s = of;
 
-	if (m->perms[2] == 'x' && m->ino && s->nr < ARRAY_LEN(s->texts))
-		s->texts[s->nr++] = *m;
-	return true;
+	if (m->perms[2] == 'x' && m->ino)
+		VEC_PUSH(&s->texts, *m);
+	return s->texts.len < TEXTS_MAX;
 }
 
 static int open_text(const struct tracee *t, const struct map_line *m)
@@ -481,29 +481,61 @@ static int open_text(const struct tracee *t, const struct map_line *m)
 	return open(name, O_RDONLY | O_CLOEXEC);
 }
 
-void agent_texts_patch_image(struct tracer *tr, struct tracee *t)
+/* At the execve what is not the program's is the loader's; later it is where the image began. */
+static bool is_loader(const struct map_line *m, bool of_program, const struct agent_hope *hope)
 {
-	struct image_search s = { .nr = 0 };
-	char name[64];
-	struct stat exe = { 0 }, st;
+	return !of_program && (!hope || (hope->first_ip >= m->start && hope->first_ip < m->end));
+}
+
+static bool was_loaded(const struct agent_space *space, const struct map_line *m,
+		       const struct agent_hope *hope)
+{
 	unsigned int i;
 
+	for (i = 0; i < hope->nr_maps; i++) {
+		const struct hope_map *h = &hope->maps[i];
+
+		if (m->start >= h->start && m->end <= h->start + h->len)
+			return h->ip >= space->loader_start && h->ip < space->loader_end;
+	}
+	return false;
+}
+
+/* Those of the program and of its loader first: they say what the others are. */
+static void patch_mapped(struct tracer *tr, struct tracee *t, const struct map_line *m,
+			 const struct agent_hope *hope, bool loaded)
+{
+	struct agent_space *space = t->agent->space;
+	int fd = loaded && !was_loaded(space, m, hope) ? -1 : open_text(t, m);
+	struct stat exe = { 0 }, st;
+	bool of_program;
+	char name[64];
+
+	if (fd < 0)
+		return;
 	(void)snprintf(name, sizeof(name), "/proc/%d/exe", (int)t->pid);
 	(void)stat(name, &exe); /* or no text is the program's */
-	each_map(t, note_text, &s);
-	for (i = 0; i < s.nr; i++) {
-		const struct map_line *m = &s.texts[i];
-		int fd = open_text(t, m);
-
-		if (fd < 0)
-			continue;
-		if (!fstat(fd, &st) && st.st_ino == m->ino) {
-			if (st.st_ino != exe.st_ino || st.st_dev != exe.st_dev) {
-				t->agent->space->loader_start = m->start;
-				t->agent->space->loader_end = m->end;
-			}
-			agent_texts_patch(tr, t, fd, m->start, m->end - m->start, m->offset);
+	if (!fstat(fd, &st) && st.st_ino == m->ino) {
+		of_program = st.st_ino == exe.st_ino && st.st_dev == exe.st_dev;
+		if (is_loader(m, of_program, hope) && !loaded) {
+			space->loader_start = m->start;
+			space->loader_end = m->end;
 		}
-		(void)close(fd);
+		if (loaded || of_program || m->start == space->loader_start)
+			agent_texts_patch(tr, t, fd, m->start, m->end - m->start, m->offset);
 	}
+	(void)close(fd);
+}
+
+void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct agent_hope *hope)
+{
+	struct image_search s = { 0 };
+	size_t i;
+
+	each_map(t, note_text, &s);
+	for (i = 0; i < s.texts.len; i++)
+		patch_mapped(tr, t, &s.texts.items[i], hope, false);
+	for (i = 0; hope && i < s.texts.len; i++)
+		patch_mapped(tr, t, &s.texts.items[i], hope, true);
+	VEC_RELEASE(&s.texts);
 }

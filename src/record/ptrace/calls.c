@@ -254,6 +254,13 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		t->row = NULL;
 		return;
 	}
+	if (t->hope && clones_is_one(t->row) && clones_will_share_memory(t) &&
+	    agent_before_first_thread(tr, t, info->instruction_pointer)) {
+		t->state = TRACEE_RUNNING;
+		t->row = NULL;
+		t->carried_ns += tracer_now(tr) - seen_ns;
+		return;
+	}
 	agent_settle(tr);
 	agent_at_call(tr, t, info->instruction_pointer);
 	t->nr = info->entry.nr;
@@ -460,9 +467,11 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 	if (uses_gs && !o.err)
 		agent_lose_gs(t);
 	if (execing)
-		agent_enter_image(tr, t);
+		agent_enter_image(tr, t, info->instruction_pointer);
 	else if (mapped)
 		agent_after_map(tr, t, &o, info->instruction_pointer);
+	if (!execing)
+		agent_after_call(tr, t, &o, info->instruction_pointer);
 }
 
 void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns)

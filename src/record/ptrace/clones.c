@@ -81,9 +81,28 @@ bool clones_enter(struct tracee *t)
 	return !(t->clone_flags & CLONE_UNTRACED) || hide(t, 0, t->clone_flags);
 }
 
+static bool share_memory(uint64_t flags)
+{
+	return flags & CLONE_VM && !(flags & CLONE_VFORK);
+}
+
+bool clones_will_share_memory(const struct tracee *t)
+{
+	struct k_clone_args a = { 0 };
+
+	switch ((int)t->row->id) {
+	case SC_clone3:
+		return read_args(t, &a) && share_memory(a.flags);
+	case SC_clone:
+	case SC_clone_backwards:
+		return share_memory(t->regs[0]);
+	}
+	return false;
+}
+
 bool clones_shares_memory(const struct tracee *t)
 {
-	return t->clone_flags & CLONE_VM && !(t->clone_flags & CLONE_VFORK);
+	return share_memory(t->clone_flags);
 }
 
 void clones_put_back(struct tracee *t)

@@ -27,6 +27,8 @@ bool clones_is_one(const struct row *row);
  * end as clone() has it. False when a child would not be seen.
  */
 bool clones_enter(struct tracee *t);
+/* Before that: whether the child will run in the same memory, beside its parent. */
+bool clones_will_share_memory(const struct tracee *t);
 /* After that: whether the child will run in the same memory, beside its parent. */
 bool clones_shares_memory(const struct tracee *t);
 /* The thread is stopped: what was taken out is put back. */

@@ -152,7 +152,10 @@ static int put_source(struct tracer *tr)
 	if (!r)
 		r = put_meta(tr, "clock", "monotonic");
 	if (!r)
-		r = put_meta(tr, "recorder", "%s", tr->agent ? "inproc" : "ptrace");
+		r = put_meta(tr, "recorder", "%s",
+			     !tr->agent			? "ptrace"
+			     : tr->o->agent_after_calls ? "auto"
+							: "inproc");
 	if (!r)
 		r = put_meta(tr, "recorder_options", "data=%s contents=%llu calls=%s paths=%s",
 			     policies[tr->o->data], (unsigned long long)tr->o->content_max_bytes,
@@ -207,7 +210,8 @@ static int run_tracer(struct tracer *tr, struct err *err)
 	if (!r)
 		tracer_loop(tr);
 	/* Of calls that make no stops nothing is measured. */
-	tr->res->slowdown_percent = tr->agent ? 0 : cost_slowdown_percent(&tr->cost);
+	tr->res->slowdown_percent =
+		agent_nr_events(tr->agent) ? 0 : cost_slowdown_percent(&tr->cost);
 	if (!r && tr->child && !tr->started)
 		r = err_set(err, -tr->exec_err, "cannot run %s", tr->path);
 	command_pid = 0;
@@ -248,7 +252,20 @@ static void finish(struct tracer *tr)
 	}
 }
 
-static int record_run(const struct record_options *o, bool with_agent, struct record_result *ret,
+enum agent_use { AGENT_NEVER, AGENT_IF_POSSIBLE, AGENT_ALWAYS };
+
+static int make_agent(struct tracer *tr, enum agent_use use, struct err *err)
+{
+	int r = use == AGENT_NEVER ? 0 : agent_new(tr, &tr->agent, err);
+
+	if (r != -EOPNOTSUPP || use != AGENT_IF_POSSIBLE)
+		return r;
+	tr->res->by_ptrace = *err;
+	*err = (struct err){ "" };
+	return 0;
+}
+
+static int record_run(const struct record_options *o, enum agent_use use, struct record_result *ret,
 		      struct err *err)
 {
 	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes };
@@ -260,8 +277,8 @@ static int record_run(const struct record_options *o, bool with_agent, struct re
 
 	*ret = (struct record_result){ 0 };
 	r = o->attach_pid ? 0 : tracer_find_program(&tr, err);
-	if (!r && with_agent)
-		r = agent_new(&tr, &tr.agent, err);
+	if (!r)
+		r = make_agent(&tr, use, err);
 	if (r < 0)
 		return r;
 	r = trace_writer_open(o->output, &options, &tr.writer, err);
@@ -298,12 +315,20 @@ static int record_run(const struct record_options *o, bool with_agent, struct re
 
 static int ptrace_run(const struct record_options *o, struct record_result *ret, struct err *err)
 {
-	return record_run(o, false, ret, err);
+	return record_run(o, AGENT_NEVER, ret, err);
 }
 
 static int inproc_run(const struct record_options *o, struct record_result *ret, struct err *err)
 {
-	return record_run(o, true, ret, err);
+	struct record_options at_once = *o;
+
+	at_once.agent_after_calls = 0;
+	return record_run(&at_once, AGENT_ALWAYS, ret, err);
+}
+
+static int auto_run(const struct record_options *o, struct record_result *ret, struct err *err)
+{
+	return record_run(o, AGENT_IF_POSSIBLE, ret, err);
 }
 
 static const uint16_t events[] = {
@@ -323,4 +348,11 @@ const struct recorder recorder_inproc = {
 	.summary = "by an agent in the program, and by ptrace what that cannot see",
 	.events = events,
 	.run = inproc_run,
+};
+
+const struct recorder recorder_auto = {
+	.name = "auto",
+	.summary = "by ptrace, and by an agent in programs that make many calls",
+	.events = events,
+	.run = auto_run,
 };

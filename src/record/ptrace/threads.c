@@ -195,7 +195,7 @@ void tracer_release_orphans(struct tracer *tr)
 		t->space = ++tr->next_space;
 		tracer_start_thread(tr, t, 0, 0, START_CLONE);
 		/* What it has of an agent is its parent's, which is gone: with that it cannot go on. */
-		if (tr->agent)
+		if (tr->agent && agent_is_in(t))
 			(void)kill(t->tid, SIGKILL);
 		else
 			tracer_resume(tr, t, 0);

@@ -49,6 +49,7 @@ struct tracee {
 	struct cpu_meter cpu;
 	uint64_t space; /* number of its address space */
 	struct agent_thread *agent; /* NULL: its calls are seen by the tracer alone */
+	struct agent_hope *hope; /* for an agent, later; ours; NULL: none */
 	struct trace_stream *stream;
 
 	/* The call that it is in. */
