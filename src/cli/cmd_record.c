@@ -25,15 +25,18 @@ struct options {
 	struct option_strings paths, exclude_paths;
 	uint64_t max_bytes, max_ns;
 	enum record_on_full on_full;
+	unsigned int on_death; /* of death_words, or DEATH_UNSET */
 	unsigned int recorder;
 };
 
 static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
 static const char *const recorder_words[] = { "ptrace", "inproc", "auto", NULL };
 static const char *const full_words[] = { "continue", "stop", NULL };
+static const char *const death_words[] = { "stop", "continue", NULL };
 
 #define CONTENTS_DEFAULT ((uint64_t)64 << 20)
 #define CONTENTS_UNSET UINT64_MAX
+#define DEATH_UNSET UINT32_MAX
 
 static const struct option_spec specs[] = {
 	OPT_STRING('o', "output", "FILE", struct options, output, "where to write the trace",
@@ -62,6 +65,9 @@ static const struct option_spec specs[] = {
 	OPT_CHOICE(0, "on-full", "WHAT", struct options, on_full, full_words,
 		   "when the trace cannot be written: let the program go on, or stop it",
 		   .default_text = "continue"),
+	OPT_CHOICE(0, "on-death", "WHAT", struct options, on_death, death_words,
+		   "when the recorder is killed: stop the program too, or let it go on",
+		   .default_text = "stop; with --attach continue"),
 	OPT_CHOICE(0, "recorder", "WAY", struct options, recorder, recorder_words,
 		   "how calls are seen: by ptrace alone, by an agent in the program too, or so "
 		   "where that is possible and pays",
@@ -284,6 +290,9 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 	if (o->attach_pid > INT32_MAX)
 		return cli_fail_with(cli, "there is no process %llu",
 				     (unsigned long long)o->attach_pid);
+	ro.on_death = o->attach_pid ? RECORD_OUTLIVE : RECORD_DIE_TOO;
+	if (o->on_death != DEATH_UNSET)
+		ro.on_death = o->on_death;
 	if (o->contents == CONTENTS_UNSET)
 		ro.content_max_bytes = o->data == DATA_ALL ? CONTENTS_DEFAULT : 0;
 	if (!o->output)
@@ -303,7 +312,7 @@ const struct command command_record = {
 	.options = specs,
 	.nr_options = ARRAY_LEN(specs),
 	.options_size = sizeof(struct options),
-	.defaults = &(const struct options){ .contents = CONTENTS_UNSET },
+	.defaults = &(const struct options){ .contents = CONTENTS_UNSET, .on_death = DEATH_UNSET },
 	.options_first = true,
 	.run = record_run,
 };

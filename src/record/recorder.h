@@ -20,6 +20,12 @@ enum record_on_full {
 	RECORD_STOP, /* the program is killed */
 };
 
+/* When the recorder is killed, so that it can do nothing more. */
+enum record_on_death {
+	RECORD_DIE_TOO, /* the program is killed as well, all of it */
+	RECORD_OUTLIVE, /* the program runs on, as if it had never been recorded */
+};
+
 struct record_options {
 	char **argv; /* the command and its arguments; NULL when attaching */
 	pid_t attach_pid; /* 0: run argv */
@@ -32,6 +38,7 @@ struct record_options {
 	uint64_t max_bytes, max_ns; /* 0: no limit */
 	enum record_on_full on_full;
 	uint64_t agent_after_calls; /* auto: a process gets the agent after so many calls */
+	enum record_on_death on_death;
 };
 
 /*

@@ -438,14 +438,6 @@ def start_server(nr_threads=8):
     return p
 
 
-def tracer_of(pid):
-    try:
-        with open(f"/proc/{pid}/status", encoding="utf-8") as f:
-            return int(next(line for line in f if line.startswith("TracerPid:")).split()[1])
-    except OSError:
-        return 0
-
-
 def attach(pid, *options):
     """Returns when the recorder has attached, or has ended: from then on it takes signals."""
     p = start([REPRISE, "record", "-o", "trace", "--force", "--attach", str(pid), *options],

@@ -176,6 +176,14 @@ def state_of(pid):
         return f.read().rpartition(")")[2].split()[0]
 
 
+def tracer_of(pid):
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+            return int(next(line for line in f if line.startswith("TracerPid:")).split()[1])
+    except OSError:
+        return 0
+
+
 # Counts.
 
 def counts(file="counts"):

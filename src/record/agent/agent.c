@@ -42,6 +42,11 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 			       "a running process can be recorded by ptrace alone");
 	if (tr->o->paths.wants)
 		return err_set(err, -EOPNOTSUPP, "chosen paths can be recorded by ptrace alone");
+	if (tr->o->on_death == RECORD_OUTLIVE)
+		return err_set(
+			err, -EOPNOTSUPP,
+			"a program with the agent in it cannot go on when the recorder is killed: "
+			"--on-death=continue can be had with --recorder=ptrace alone");
 	if (!has_steady_counter())
 		return err_set(err, -EOPNOTSUPP, "this processor has no steady time-stamp counter");
 	a = xcalloc(1, sizeof(*a));

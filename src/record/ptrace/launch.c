@@ -56,7 +56,7 @@ struct launch {
 	const char *path;
 	char **argv;
 	const struct signals *signals; /* as the command shall have them */
-	int go[2]; /* closed by the parent when the tracer is attached */
+	int go[2]; /* the parent writes a byte when the tracer is attached */
 	struct sock_fprog filter; /* len 0: none */
 };
 
@@ -64,11 +64,14 @@ struct launch {
 static NORETURN void child_main(struct launch *l, const sigset_t *mask)
 {
 	unsigned int i;
+	ssize_t n;
 	char c;
 
 	(void)close(l->go[1]);
-	while (read(l->go[0], &c, 1) < 0 && errno == EINTR)
+	while ((n = read(l->go[0], &c, 1)) < 0 && errno == EINTR)
 		;
+	if (n != 1)
+		_exit(127); /* the recorder has died: nobody would see what the command does */
 	signals_restore(l->signals);
 	(void)sigprocmask(SIG_SETMASK, mask, NULL);
 	if (l->filter.len) {
@@ -86,18 +89,26 @@ failed:
 	_exit(127); /* the tracer has seen the execve's error */
 }
 
+static unsigned long trace_options(const struct tracer *tr)
+{
+	unsigned long options = TRACE_OPTIONS;
+
+	if (tr->filtered)
+		options |= PTRACE_O_TRACESECCOMP;
+	if (tr->o->on_death == RECORD_DIE_TOO)
+		options |= PTRACE_O_EXITKILL;
+	return options;
+}
+
 static int seize(pid_t tid, unsigned long options)
 {
 	return ptrace(PTRACE_SEIZE, tid, NULL, options) < 0 ? -errno : 0;
 }
 
 /* Attaches to the child and leaves it stopped. */
-static int take_child(pid_t pid, bool filtered, struct err *err)
+static int take_child(const struct tracer *tr, pid_t pid, struct err *err)
 {
-	/* Without a tracer the calls of a filtered program would fail, so it must not outlive us. */
-	unsigned long options =
-		TRACE_OPTIONS | PTRACE_O_EXITKILL | (filtered ? PTRACE_O_TRACESECCOMP : 0);
-	int status, r = seize(pid, options);
+	int status, r = seize(pid, trace_options(tr));
 
 	if (r < 0)
 		return err_set(err, r, "cannot trace the command");
@@ -130,7 +141,7 @@ static int start_child(struct tracer *tr, struct launch *l, struct err *err)
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	if (r)
 		return err_set(err, r, "cannot start a process");
-	r = take_child(pid, tr->filtered, err);
+	r = take_child(tr, pid, err);
 	if (r < 0) {
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, __WALL);
@@ -154,7 +165,8 @@ int tracer_launch(struct tracer *tr, struct err *err)
 	unsigned int i;
 	int r;
 
-	if (tr->o->wanted || tr->agent) {
+	/* Without a tracer the calls of a filtered program fail: if it may outlive us it gets none. */
+	if (tr->agent || (tr->o->wanted && tr->o->on_death == RECORD_DIE_TOO)) {
 		/* Programs choose small numbers; another one each time, that none can count on it. */
 		tr->filter_mark = (uint16_t)(0x8000 | tr->start_ns);
 		filter_build(tr->o->wanted, tr->filter_mark, tr->agent != NULL, &l.filter);
@@ -166,12 +178,12 @@ int tracer_launch(struct tracer *tr, struct err *err)
 		t->pid = tr->child;
 		t->state = TRACEE_RUNNING;
 		/* Each stop of its own preparations is passed over until the execve comes. */
-		if (ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0)
+		if (ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0 || write(l.go[1], "", 1) != 1)
 			r = err_set(err, -errno, "cannot start the command");
 	}
 	for (i = 0; i < 2; i++) {
 		if (l.go[i] >= 0)
-			(void)close(l.go[i]); /* the write end: the child goes on */
+			(void)close(l.go[i]); /* what was written is read all the same */
 	}
 	free(l.filter.filter);
 	return r;
@@ -293,7 +305,7 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 
 		if (tid <= 0 || tracees_find(&tr->all, tid))
 			continue;
-		r = seize(tid, TRACE_OPTIONS);
+		r = seize(tid, trace_options(tr));
 		if (r == -ESRCH)
 			continue; /* ended meanwhile */
 		if (r < 0) {
