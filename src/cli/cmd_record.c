@@ -25,6 +25,7 @@ struct options {
 	struct option_strings paths, exclude_paths;
 	uint64_t max_bytes, max_ns;
 	enum record_on_full on_full;
+	enum record_net net;
 	unsigned int on_death; /* of death_words, or DEATH_UNSET */
 	unsigned int recorder;
 };
@@ -32,6 +33,7 @@ struct options {
 static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
 static const char *const recorder_words[] = { "ptrace", "inproc", "auto", NULL };
 static const char *const full_words[] = { "continue", "stop", NULL };
+static const char *const net_words[] = { "on", "audit", NULL };
 static const char *const death_words[] = { "stop", "continue", NULL };
 
 #define CONTENTS_DEFAULT ((uint64_t)64 << 20)
@@ -72,6 +74,11 @@ static const struct option_spec specs[] = {
 		   "how calls are seen: by ptrace alone, by an agent in the program too, or so "
 		   "where that is possible and pays",
 		   .default_text = "ptrace"),
+	OPT_CHOICE(
+		0, "net", "WHAT", struct options, net, net_words,
+		"the filter that stops calls which are not the agent's: on, or on with an audit of "
+		"where they come from",
+		.default_text = "on"),
 	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
 };
 
@@ -190,6 +197,29 @@ static void chosen_paths_release(struct chosen_paths *c)
 	filter_free(c->exclude);
 }
 
+/* So many places are named; the trace has all. */
+#define PLACES_SHOWN 10
+
+static void print_audit(const struct record_result *res)
+{
+	const char *line = res->caught;
+	unsigned int nr = 0;
+
+	fprintf(stderr, "reprise: record: the net has caught %llu call%s%s\n",
+		(unsigned long long)res->nr_caught, res->nr_caught == 1 ? "" : "s",
+		*line ? ":" : "");
+	for (; *line; nr++) {
+		int len = (int)strcspn(line, "\n");
+
+		if (nr < PLACES_SHOWN)
+			fprintf(stderr, "  %.*s\n", len, line);
+		line += len + (line[len] != 0);
+	}
+	if (nr > PLACES_SHOWN)
+		fprintf(stderr, "  and from %u more places, which the metadata net_places has\n",
+			nr - PLACES_SHOWN);
+}
+
 static void print_summary(const struct record_options *ro, const struct record_result *res)
 {
 	struct buf b = { 0 };
@@ -211,6 +241,8 @@ static void print_summary(const struct record_options *ro, const struct record_r
 			   res->nr_losses == 1 ? "y" : "ies");
 	fprintf(stderr, "%s\n", buf_str(&b));
 	buf_release(&b);
+	if (res->caught)
+		print_audit(res);
 }
 
 /* The command died by a signal: so do we, that our parent sees the same. */
@@ -257,6 +289,7 @@ static int record(const struct cli *cli, const struct options *o, struct record_
 			 res.why_cut.text);
 	if (!o->quiet)
 		print_summary(ro, &res);
+	free(res.caught);
 	if (WIFSIGNALED(res.wait_status))
 		die_alike(WTERMSIG(res.wait_status));
 	return WEXITSTATUS(res.wait_status);
@@ -274,6 +307,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 		.max_bytes = o->max_bytes,
 		.max_ns = o->max_ns,
 		.on_full = o->on_full,
+		.net = o->net,
 	};
 	AUTO_FREE char **argv = xcalloc((size_t)nr_operands + 1, sizeof(*argv));
 	AUTO_FREE char *name = NULL;

@@ -26,6 +26,12 @@ enum record_on_death {
 	RECORD_OUTLIVE, /* the program runs on, as if it had never been recorded */
 };
 
+/* The net: a filter that stops calls which do not come from the agent. */
+enum record_net {
+	RECORD_NET_ON,
+	RECORD_NET_AUDIT, /* and those are counted, by where they come from */
+};
+
 struct record_options {
 	char **argv; /* the command and its arguments; NULL when attaching */
 	pid_t attach_pid; /* 0: run argv */
@@ -39,6 +45,7 @@ struct record_options {
 	enum record_on_full on_full;
 	uint64_t agent_after_calls; /* auto: a process gets the agent after so many calls */
 	enum record_on_death on_death;
+	enum record_net net; /* of the agent */
 };
 
 /*
@@ -57,6 +64,9 @@ struct record_result {
 	struct err by_ptrace; /* auto: why no agent could be used; empty: one could */
 	bool cut_short; /* a limit was reached, or the disk was full: the program ran on unrecorded */
 	struct err why_cut; /* words for that */
+	/* By an audit of the net; the text is the caller's to free. */
+	uint64_t nr_caught;
+	char *caught; /* "CALLS from FILE+0xOFFSET: why", a line each; NULL: no audit */
 };
 
 struct recorder {

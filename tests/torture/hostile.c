@@ -6,6 +6,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -178,6 +179,43 @@ int mode_int80(int argc, char **argv)
 	some_calls("calls", 10, 1);
 	return 0;
 #else
+	return NOT_ALLOWED;
+#endif
+}
+
+static void *some_made_calls(void *arg)
+{
+	some_calls("calls2", *(const unsigned int *)arg, 2);
+	return NULL;
+}
+
+/* made-code N: calls from code that is made at run time, alone and with a second thread. */
+int mode_made_code(int argc, char **argv)
+{
+#ifdef __x86_64__
+	/* mov %rdi,%rax; mov %rsi,%rdi; mov %rdx,%rsi; mov %rcx,%rdx; mov %r8,%r10; syscall; ret */
+	static const unsigned char code[] = {
+		0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6,
+		0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x0f, 0x05, 0xc3
+	};
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 100;
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t thread;
+
+	if (p == MAP_FAILED)
+		return NOT_ALLOWED;
+	memcpy(p, code, sizeof(code));
+	if (mprotect(p, 4096, PROT_READ | PROT_EXEC) < 0)
+		return NOT_ALLOWED;
+	memcpy(&make_call, &p, sizeof(p));
+	some_calls("calls", nr, 1);
+	must(-pthread_create(&thread, NULL, some_made_calls, &nr), "pthread_create");
+	some_calls("calls", nr, 1);
+	must(-pthread_join(thread, NULL), "pthread_join");
+	return 0;
+#else
+	(void)argc;
+	(void)argv;
 	return NOT_ALLOWED;
 #endif
 }

@@ -67,12 +67,14 @@ void counts_open(void)
 		memcpy(counts[i].name, calls[i].name, strlen(calls[i].name));
 }
 
+long (*make_call)(long nr, ...) = syscall;
+
 long counted_call(enum counted what, long a, long b, long c, long d)
 {
 	long r;
 
 	atomic_fetch_add_explicit(&counts[what].begun, 1, memory_order_relaxed);
-	r = syscall(calls[what].nr, a, b, c, d);
+	r = make_call(calls[what].nr, a, b, c, d);
 	atomic_fetch_add_explicit(&counts[what].done, 1, memory_order_relaxed);
 	return r;
 }
@@ -162,6 +164,7 @@ static const struct {
 	{ "limit-memory", mode_limit_memory },
 	{ "seccomp", mode_seccomp },
 	{ "int80", mode_int80 },
+	{ "made-code", mode_made_code },
 	{ "trace-me", mode_trace_me },
 	{ "huge", mode_huge },
 	{ "block-signals", mode_block_signals },

@@ -37,6 +37,8 @@ extern struct count *counts;
 
 /* What $TORTURE_COUNTS names. */
 void counts_open(void);
+/* How counted calls are made, with the number first; the C library's syscall() unless changed. */
+extern long (*make_call)(long nr, ...);
 long counted_call(enum counted what, long a, long b, long c, long d);
 /* One of each on a file of this name; mixed by `seed`. */
 void some_calls(const char *file, unsigned int nr_rounds, unsigned int seed);
@@ -70,6 +72,7 @@ int mode_drop_rights(int argc, char **argv);
 int mode_no_dump(int argc, char **argv);
 int mode_limit_memory(int argc, char **argv);
 int mode_seccomp(int argc, char **argv);
+int mode_made_code(int argc, char **argv);
 int mode_int80(int argc, char **argv);
 int mode_trace_me(int argc, char **argv);
 int mode_huge(int argc, char **argv);

@@ -51,6 +51,7 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 		return err_set(err, -EOPNOTSUPP, "this processor has no steady time-stamp counter");
 	a = xcalloc(1, sizeof(*a));
 	a->after_calls = tr->o->agent_after_calls;
+	a->net = tr->o->net == RECORD_NET_AUDIT ? net_new() : NULL;
 	ticks_init(&a->ticks, tr->start_ns);
 	rules_build(tr->o->data, tr->o->wanted, a->rules);
 	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
@@ -81,6 +82,7 @@ void agent_free(struct agent *a)
 		free_image(a, a->images);
 	agent_texts_release(a);
 	ticks_release(&a->ticks);
+	net_free(a->net);
 	free(a);
 }
 
@@ -207,8 +209,11 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 
 void agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip)
 {
-	if (t->agent && !t->agent->space->image->off && !t->own_filter)
-		agent_texts_patch_at(tr, t, ip - SYSCALL_BYTES);
+	if (!t->agent || t->agent->space->image->off || t->own_filter)
+		return;
+	if (tr->agent->net)
+		net_note_call(tr->agent->net, tr, t, ip - SYSCALL_BYTES);
+	agent_texts_patch_at(tr, t, ip - SYSCALL_BYTES);
 }
 
 void agent_before_thread(struct tracer *tr, struct tracee *t)
@@ -290,6 +295,16 @@ uint64_t agent_nr_events(const struct agent *a)
 	return a ? a->nr_events : 0;
 }
 
+void agent_audit(const struct agent *a, struct agent_caught *ret)
+{
+	*ret = (struct agent_caught){ 0 };
+	if (!a || !a->net)
+		return;
+	ret->nr_calls = a->net->nr_caught;
+	ret->nr_left = a->net->nr_left;
+	net_put_places(a->net, &ret->places);
+}
+
 uint64_t agent_nr_missed(const struct agent *a)
 {
 	return a ? a->nr_missed : 0;
@@ -345,8 +360,10 @@ static void finish_call(struct tracer *tr, struct tracee *t, int64_t ret)
 {
 	const struct wire_block *b = t->agent->block;
 
-	if (b->head == b->call_head && drain_begin_call(tr, t, b->call_head))
-		tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
+	if (b->head != b->call_head || !drain_begin_call(tr, t, b->call_head))
+		return;
+	tr->agent->nr_events++;
+	tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
 }
 
 /* The thread is stopped in the agent: back to the program, at its instruction or behind it. */
@@ -418,10 +435,12 @@ void agent_end_thread(struct tracer *tr, struct tracee *t)
 	b = t->agent->block;
 	if (b) {
 		(void)drain_thread(tr, t);
-		if (b->phase == WIRE_CALLING && drain_begin_call(tr, t, b->call_head))
+		if (b->phase == WIRE_CALLING && drain_begin_call(tr, t, b->call_head)) {
 			t->state = TRACEE_IN_CALL; /* for ever */
-		else if (b->phase == WIRE_AFTER)
+			tr->agent->nr_events++;
+		} else if (b->phase == WIRE_AFTER) {
 			finish_call(tr, t, b->ret);
+		}
 	}
 	release_thread(tr, t);
 }

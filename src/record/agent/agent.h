@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 struct agent;
@@ -74,6 +75,13 @@ void agent_turn_all_off(struct tracer *tr);
 bool agent_is_in(const struct tracee *t);
 /* How many calls it has recorded itself. */
 uint64_t agent_nr_events(const struct agent *a);
+/* What the net has caught, and from where; when that was asked for. */
+struct agent_caught {
+	uint64_t nr_calls; /* from places that were not changed */
+	uint64_t nr_left; /* from changed ones, by which the agent has left them to the tracer */
+	struct buf places; /* text, a line each; the caller's to release */
+};
+void agent_audit(const struct agent *a, struct agent_caught *ret);
 /* Reads of memory that the agent should have copied, and has not: what is missing for that. */
 uint64_t agent_nr_missed(const struct agent *a);
 /*

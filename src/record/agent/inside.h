@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "model/wire.h"
 #include "record/agent/agent.h"
+#include "record/agent/net.h"
 #include "record/agent/sites.h"
 #include "record/agent/ticks.h"
 #include "record/memory.h"
@@ -20,6 +21,7 @@ struct agent {
 	struct agent_image *images; /* all of them */
 	uint64_t after_calls; /* of a process: then it gets the agent; 0: at its execve */
 	uint64_t nr_changes; /* of the tree: how often names came to mean something else */
+	struct net *net; /* NULL: no audit */
 	uint64_t nr_events; /* that the agent recorded */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
 };
@@ -139,6 +141,18 @@ void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t sta
 void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall);
 /* All sites, while it can be done. ip: where the thread is; 0: in a call. */
 void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip);
+/* What is known of a place from where the thread makes a call. */
+enum text_state {
+	TEXT_FOREIGN, /* in no text that the agent has to do with */
+	TEXT_NO_SITE, /* in one, but it cannot be changed */
+	TEXT_NOT_TAKEN, /* it could be, but is not: such calls are the tracer's */
+	TEXT_UNCHANGED, /* it is not changed, or not yet */
+	TEXT_CHANGED,
+};
+enum text_state agent_texts_state(struct tracer *tr, struct tracee *t, uint64_t syscall);
+#define AGENT_PLACE_MAX_BYTES 4200
+/* FILE+0xOFFSET of an address; of what is no file its address. */
+void agent_texts_name(const struct tracee *t, uint64_t addr, char ret[AGENT_PLACE_MAX_BYTES]);
 /* For a space that was forked. */
 void agent_texts_copy(const struct agent_space *from, struct agent_space *to);
 void agent_texts_forget(struct agent_space *space);

@@ -395,41 +395,95 @@ void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip)
 		patch_texts(tr, t, ip, true);
 }
 
-void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
+/* The text that an address is in, and (*ret) which of its sites that is, or its nr; NULL: none. */
+static struct agent_text *find_site(struct agent_space *space, uint64_t syscall, size_t *ret)
 {
-	struct agent_space *space = t->agent->space;
 	struct agent_text *x = space->texts.items;
-	struct site *list;
+	const struct site *list;
 	size_t from, to, mid;
-	struct patcher p;
+	uint64_t at;
 
 	while (x < space->texts.items + space->texts.len &&
 	       (syscall < x->start || syscall >= x->end))
 		x++;
 	if (x == space->texts.items + space->texts.len)
-		return;
+		return NULL;
 	search(x->file);
 	find_range(x);
-	if (!x->nr)
-		return;
 	list = x->file->sites.list.items;
+	at = syscall - x->start + x->offset;
 	from = x->first;
 	to = from + x->nr;
 	while (from < to) {
 		mid = from + (to - from) / 2;
-		if (list[mid].syscall < syscall - x->start + x->offset)
+		if (list[mid].syscall < at)
 			from = mid + 1;
 		else
 			to = mid;
 	}
-	if (from == x->first + x->nr || list[from].syscall != syscall - x->start + x->offset ||
-	    x->patched[from - x->first])
+	*ret = x->nr;
+	if (from < x->first + x->nr && list[from].syscall == at)
+		*ret = from - x->first;
+	return x;
+}
+
+void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
+{
+	struct agent_space *space = t->agent->space;
+	size_t i = 0;
+	struct agent_text *x = find_site(space, syscall, &i);
+	struct patcher p;
+
+	if (!x || i == x->nr || x->patched[i])
 		return;
-	list[from].used = true;
+	x->file->sites.list.items[x->first + i].used = true;
 	if (space->nr_threads != 1 || !open_patcher(&p, tr, t, 0))
 		return;
 	(void)patch_text(&p, x, false);
 	close_patcher(&p);
+}
+
+enum text_state agent_texts_state(struct tracer *tr, struct tracee *t, uint64_t syscall)
+{
+	size_t i = 0;
+	const struct agent_text *x = find_site(t->agent->space, syscall, &i);
+
+	if (!x)
+		return TEXT_FOREIGN;
+	if (i == x->nr)
+		return TEXT_NO_SITE;
+	if (x->patched[i])
+		return TEXT_CHANGED;
+	return is_for_agent(tr->agent, &x->file->sites.list.items[x->first + i]) ? TEXT_UNCHANGED
+										 : TEXT_NOT_TAKEN;
+}
+
+struct name_search {
+	uint64_t addr;
+	char *ret;
+};
+
+static bool try_name(void *of, const struct map_line *m)
+{
+	struct name_search *s = of;
+
+	if (s->addr < m->start || s->addr >= m->end)
+		return true;
+	if (m->ino)
+		(void)snprintf(s->ret, AGENT_PLACE_MAX_BYTES, "%s+0x%llx", m->path,
+			       (unsigned long long)(s->addr - m->start + m->offset));
+	else
+		(void)snprintf(s->ret, AGENT_PLACE_MAX_BYTES, "%s+0x%llx",
+			       *m->path ? m->path : "[anonymous]", (unsigned long long)s->addr);
+	return false;
+}
+
+void agent_texts_name(const struct tracee *t, uint64_t addr, char ret[AGENT_PLACE_MAX_BYTES])
+{
+	struct name_search s = { addr, ret };
+
+	(void)snprintf(ret, AGENT_PLACE_MAX_BYTES, "[unknown]+0x%llx", (unsigned long long)addr);
+	each_map(t, try_name, &s);
 }
 
 void agent_texts_copy(const struct agent_space *from, struct agent_space *to)

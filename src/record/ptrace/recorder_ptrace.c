@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "record/ptrace/tracer.h"
 
 static ssize_t read_process(struct memory *m, const struct iovec *local, const struct iovec *remote,
@@ -132,6 +133,7 @@ static int put_command(struct tracer *tr)
 static int put_source(struct tracer *tr)
 {
 	static const char *const policies[] = { "all", "writes", "hash", "none" };
+	static const char *const nets[] = { "on", "audit" };
 	char cwd[4096];
 	struct utsname u;
 	int r = put_command(tr);
@@ -156,6 +158,8 @@ static int put_source(struct tracer *tr)
 			     !tr->agent			? "ptrace"
 			     : tr->o->agent_after_calls ? "auto"
 							: "inproc");
+	if (!r && tr->agent)
+		r = put_meta(tr, "net", "%s", nets[tr->o->net]);
 	if (!r)
 		r = put_meta(tr, "recorder_options", "data=%s contents=%llu calls=%s paths=%s",
 			     policies[tr->o->data], (unsigned long long)tr->o->content_max_bytes,
@@ -164,6 +168,23 @@ static int put_source(struct tracer *tr)
 		r = put_meta(tr, "start_realtime_ns", "%llu",
 			     (unsigned long long)clock_realtime_ns());
 	return r;
+}
+
+static int put_audit(struct tracer *tr)
+{
+	struct agent_caught c;
+	int r;
+
+	if (!tr->agent || tr->o->net != RECORD_NET_AUDIT)
+		return 0;
+	agent_audit(tr->agent, &c);
+	tr->res->nr_caught = c.nr_calls;
+	tr->res->caught = xstrdup(buf_str(&c.places));
+	buf_release(&c.places);
+	r = put_meta(tr, "net_caught", "%llu", (unsigned long long)c.nr_calls);
+	if (!r)
+		r = put_meta(tr, "net_left", "%llu", (unsigned long long)c.nr_left);
+	return r ? r : trace_feed_meta(tr->feed, "net_places", tr->res->caught);
 }
 
 static int put_end(struct tracer *tr)
@@ -181,6 +202,8 @@ static int put_end(struct tracer *tr)
 	if (!r && tr->agent)
 		r = put_meta(tr, "agent_events", "%llu",
 			     (unsigned long long)agent_nr_events(tr->agent));
+	if (!r)
+		r = put_audit(tr);
 	if (!r && tr->child && WIFEXITED(status))
 		r = put_meta(tr, "exit_status", "%d", WEXITSTATUS(status));
 	if (!r && tr->child && WIFSIGNALED(status))

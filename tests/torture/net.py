@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""usage: net.py TORTURE TORTURE_STATIC TORTURE_NARROW [PATTERN]...
+
+The net under the agent: what comes from places that the agent did not take over is
+recorded all the same, and an audit tells from where. No call passes unseen: those that
+the agent made, that it left to the tracer, and that the net caught are all that
+there are, and as many as the program itself has counted.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import *  # pylint: disable=wildcard-import,wrong-import-position
+
+TORTURE = os.path.abspath(sys.argv[1])
+STATIC = os.path.abspath(sys.argv[2])
+AUDIT = ["--recorder=inproc", "--net=audit", "--force"]
+NO_CALLS = {"thread_start", "thread_exit", "exec", "signal", "stopped", "continued", "marker",
+            "found_fd", "found_state"}
+PLACE = re.compile(r"(\d+) from (.+)\+0x([0-9a-f]+): (.+)")
+
+
+def meta():
+    """The metadata of the trace, by name."""
+    status, out, err = run(REPRISE, "show", "--meta", "--json", "trace")
+    equal(status, 0, err.decode())
+    items = [json.loads(line) for line in out.splitlines()]
+    return {item["key"]: item["value"] for item in items}
+
+
+def places():
+    """(calls, file, offset, why) of all that the net has caught."""
+    found = [PLACE.fullmatch(line) for line in meta()["net_places"].split("\n")]
+    expect(all(found), f"places: {meta()['net_places']!r}")
+    return [(int(m[1]), m[2], int(m[3], 16), m[4]) for m in found]
+
+
+def must_add_up(stat):
+    """All calls were seen on one of three ways, but for the execve that has begun it all."""
+    about = meta()
+    calls = sum(c["count"] for name, c in stat["calls"].items() if name not in NO_CALLS)
+    equal(int(about["agent_events"]) + int(about["net_left"]) + int(about["net_caught"]) + 1, calls,
+          "calls by the agent, left by it, caught by the net, and the first")
+    equal(sum(p[0] for p in places()), int(about["net_caught"]), "calls of all places")
+
+
+@case("calls from code that is made at run time are caught, and told apart")
+def made_code():
+    record(TORTURE, "made-code", "500", options=AUDIT)
+    stat = Trace().must_be_complete()
+    must_add_up(stat)
+    made = sum(done for name, (done, _) in counts().items())
+    anonymous = [p for p in places() if p[1] == "[anonymous]"]
+    equal([p[0] for p in anonymous], [made], "calls from memory that is of no file")
+    equal(anonymous[0][3], "code that no loader has mapped", "why")
+
+
+@case("every call of many kinds of programs is seen on one of the three ways")
+def adds_up():
+    for words in (["calls", "2000"], ["threads", "16", "300"], ["processes", "150"], ["vfork", "50"],
+                  ["timer", "300"]):
+        record(TORTURE, *words, options=AUDIT)
+        must_add_up(Trace().must_be_complete())
+        os.unlink("counts")
+    record("sh", "-c", "for i in 1 2 3 4 5; do echo $i | cat >f$i; done; ls | sort", options=AUDIT)
+    must_add_up(Trace().must_be_whole())
+
+
+@case("the same of a static program")
+def static():
+    if not os.path.exists(STATIC):
+        raise Skipped("there is no static C library")
+    record(STATIC, "calls", "2000", options=AUDIT)
+    must_add_up(Trace().must_be_complete())
+
+
+@case("the audit is in the summary, with the places that have most calls")
+def summary():
+    argv = [REPRISE, "record", "-o", "trace", *AUDIT, "--", TORTURE, "made-code", "50"]
+    status, _, err = run(*argv)
+    equal(status, 0, "exit status")
+    lines = err.decode().splitlines()
+    expect("the net has caught" in lines[1], f"summary: {lines}")
+    expect(re.fullmatch(r"  \d+ from \[anonymous\]\+0x[0-9a-f]+: .*", lines[2]), f"summary: {lines}")
+
+
+@case("without an audit nothing is counted")
+def no_audit():
+    record(TORTURE, "made-code", "50", options=["--recorder=inproc"])
+    Trace().must_be_complete()
+    about = meta()
+    equal((about["net"], "net_caught" in about), ("on", False), "metadata")
+
+
+sys.exit(run_cases(sys.argv[4:]))
