@@ -6,8 +6,11 @@ models=$TOP/bench/storage
 
 [ "$(id -u)" -eq 0 ] || { echo '1..0 # SKIP needs root'; exit 0; }
 [ -c /dev/fuse ] && [ -c /dev/loop-control ] || { echo '1..0 # SKIP no FUSE or no loop devices here'; exit 0; }
+# The leak checker gives up in a child that serves the file, and makes its exit status a failure.
+ASAN_OPTIONS=detect_leaks=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+export ASAN_OPTIONS
 "$STORAGE" --fs=none --size=16M "$models/ssd.model" true 2>err || {
-	echo "1..0 # SKIP $(head -n 1 err)"
+	echo "1..0 # SKIP $(grep -v STORAGE: err | head -n 1)"
 	exit 0
 }
 echo 1..8
