@@ -77,7 +77,9 @@ struct wire_block {
 	uint64_t rule; /* number of its rule */
 	uint64_t limit; /* address behind the room of its record */
 	uint64_t where; /* what names mean to the thread; the recorder's */
-	uint64_t pad[3];
+	uint64_t cpu_ticks; /* after so many it asks for its processor time again; the recorder's */
+	uint64_t cpu_tsc; /* when it has done so last */
+	uint64_t pad;
 	uint64_t tail; /* bytes ever taken; the recorder's */
 };
 
@@ -150,6 +152,7 @@ struct wire_record {
 	uint64_t enter_tsc, exit_tsc;
 	int64_t ret;
 	uint64_t regs[6];
+	uint64_t cpu_ns; /* processor time of the thread after the call; 0: not asked */
 	uint64_t in_bytes; /* of the pieces before the call, with their heads */
 };
 

@@ -239,7 +239,6 @@ threads or spin()
 
 @case("processor time of threads")
 def processor_time():
-    needs_ptrace("the agent does not measure it")
     for nr_threads, several in ((1, 0), (2, 1)):
         record(sys.executable, "-c", SPIN % several, options=["--force", "--contents=0"])
         calls = Trace().events("--call=getppid")

@@ -18,6 +18,8 @@
 #include "record/inproc/agent.h"
 
 #define SYSCALL_BYTES 2u
+/* How often a thread that makes calls asks for its processor time: one in some thousand calls. */
+#define CPU_EVERY_NS UINT64_C(1000000)
 
 /* The time of the agent's records is the processor's counter. */
 static bool has_steady_counter(void)
@@ -126,6 +128,7 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 		.ring = im->remote + slot_offset(slot) + WIRE_BLOCK_BYTES,
 		.rules = im->remote,
 		.where = names_where(tr->agent, t),
+		.cpu_ticks = ticks_in_ns(&tr->agent->ticks, CPU_EVERY_NS),
 	};
 	at->stop_ns = tracer_now(tr);
 }

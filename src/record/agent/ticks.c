@@ -75,6 +75,16 @@ static void lay_stretch(struct ticks *c, struct ticks_moment now)
 	VEC_PUSH(&c->stretches, s);
 }
 
+uint64_t ticks_in_ns(const struct ticks *c, uint64_t ns)
+{
+	struct ticks_moment now = read_clocks(c);
+	uint64_t passed_ns = now.ns - c->first.ns;
+
+	/* One of a GHz until there is something to go by. */
+	return passed_ns ? (uint64_t)((unsigned __int128)ns * (now.tsc - c->first.tsc) / passed_ns)
+			 : ns;
+}
+
 uint64_t ticks_to_ns(struct ticks *c, uint64_t tsc)
 {
 	size_t i;

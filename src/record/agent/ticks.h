@@ -33,6 +33,8 @@ struct ticks {
 /* Early: the longer before the first question, the better is the answer. */
 void ticks_init(struct ticks *c, uint64_t start_ns);
 void ticks_release(struct ticks *c);
+/* About how many ticks that takes. */
+uint64_t ticks_in_ns(const struct ticks *c, uint64_t ns);
 /* What is not yet, and can come only from a program that lies, is now. */
 uint64_t ticks_to_ns(struct ticks *c, uint64_t tsc);
 

@@ -16,7 +16,7 @@
 
 	.section agent_text, "ax", @progbits
 	.globl agent_entry, agent_registers_saved, agent_syscall, agent_syscall_done
-	.globl agent_result_saved, agent_ask_file, agent_asked
+	.globl agent_result_saved, agent_ask, agent_asked
 	.type agent_entry, @function
 
 	.macro restore_arguments
@@ -77,9 +77,9 @@ agent_result_saved:
 	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
 	jmp *%rcx
 
-/* fstat(rdi, rsi), in the phase AFTER: the recorder can take us out of it as well. */
-agent_ask_file:
-	movl $5, %eax
+/* A call of our own, edx(rdi, rsi), in the phase AFTER: the recorder can take us out of it as well. */
+agent_ask:
+	movl %edx, %eax
 	syscall
 agent_asked:
 	ret
