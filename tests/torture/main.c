@@ -142,11 +142,24 @@ static int mode_calls(int argc, char **argv)
 	return argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0;
 }
 
+/* many N: so many writes, all over a small file. */
+static int mode_many(int argc, char **argv)
+{
+	unsigned long nr = argc > 0 ? strtoul(argv[0], NULL, 10) : 1000000, i;
+	int fd = (int)must(open("many", O_RDWR | O_CREAT | O_CLOEXEC, 0600), "many");
+
+	for (i = 0; i < nr; i++)
+		must(counted_call(COUNT_pwrite64, fd, (long)&i, sizeof(i), (long)(i % 4096) * 8),
+		     "pwrite64");
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	mode_fn run;
 } modes[] = {
 	{ "calls", mode_calls },
+	{ "many", mode_many },
 	{ "threads", mode_threads },
 	{ "exec-other", mode_exec_other },
 	{ "exec-race", mode_exec_race },
