@@ -419,7 +419,7 @@ bool agent_at_stop(struct tracer *tr, struct tracee *t)
 	agent_first_stop(t);
 	if (!t->agent->block)
 		return false;
-	(void)drain_thread(tr, t);
+	waiting_note_stop(&tr->waiting, drain_thread(tr, t));
 	if (t->agent->block->phase != WIRE_OUTSIDE) {
 		fault = t->agent->block->phase != WIRE_CALLING && is_fault(t);
 		take_out(tr, t);

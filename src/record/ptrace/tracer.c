@@ -285,7 +285,9 @@ static pid_t wait_and_drain(struct tracer *tr, int *ret_status)
 	uint64_t taken = 0;
 	pid_t tid;
 
-	while (agent_is_at_work(tr)) {
+	if (!agent_is_at_work(tr))
+		waiting_forget_rings(&tr->waiting);
+	while (agent_is_at_work(tr) && waiting_must_look(&tr->waiting, clock_monotonic_ns())) {
 		if (tracer_now(tr) >= tr->next_tick_ns || tracer_stop) {
 			errno = EINTR;
 			return -1;

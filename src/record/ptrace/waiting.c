@@ -149,8 +149,40 @@ void waiting_set_timer(uint64_t interval_ns, struct itimerval *ret_old)
 	(void)setitimer(ITIMER_REAL, &timer, ret_old); /* cannot fail with these */
 }
 
+/* The timer comes again and again, so it need not be set for each wait, if it comes about as often. */
+static void arm(struct waiting *w)
+{
+	uint64_t want_ns = w->pause_ns ? w->pause_ns : WAITING_TICK_NS;
+
+	if (!w->timer_ns)
+		w->timer_ns = WAITING_TICK_NS;
+	if (w->timer_ns <= want_ns && w->timer_ns >= want_ns / 8)
+		return;
+	w->timer_ns = want_ns;
+	waiting_set_timer(want_ns, NULL);
+}
+
+bool waiting_must_look(const struct waiting *w, uint64_t now_ns)
+{
+	return now_ns - w->looked_ns >= w->pause_ns;
+}
+
+void waiting_note_stop(struct waiting *w, uint64_t taken_bytes)
+{
+	if (taken_bytes < 2 * RING_FEW_BYTES)
+		return;
+	w->looked_ns = 0;
+	w->pause_ns = PAUSE_LEAST_NS;
+}
+
+void waiting_forget_rings(struct waiting *w)
+{
+	w->pause_ns = 0;
+}
+
 void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns)
 {
+	w->looked_ns = now_ns;
 	if (!w->pause_ns)
 		w->pause_ns = PAUSE_LEAST_NS;
 	if (taken_bytes < RING_FEW_BYTES && w->pause_ns < PAUSE_MOST_NS)
@@ -166,20 +198,10 @@ bool waiting_is_rushed(uint64_t taken_bytes)
 	return taken_bytes >= RING_BUSY_BYTES;
 }
 
-static pid_t sleep_for_any(const struct waiting *w, int *ret_status)
+static pid_t sleep_for_any(struct waiting *w, int *ret_status)
 {
-	int saved;
-	pid_t tid;
-
-	if (!w->pause_ns || w->pause_ns >= WAITING_TICK_NS)
-		return waitpid(-1, ret_status, __WALL);
-	/* It comes again and again: the first may come before we sleep. */
-	waiting_set_timer(w->pause_ns, NULL);
-	tid = waitpid(-1, ret_status, __WALL);
-	saved = errno;
-	waiting_set_timer(WAITING_TICK_NS, NULL);
-	errno = saved;
-	return tid;
+	arm(w);
+	return waitpid(-1, ret_status, __WALL);
 }
 
 pid_t waiting_for_any(struct waiting *w, int *ret_status)

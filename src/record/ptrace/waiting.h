@@ -50,6 +50,8 @@ struct waiting {
 	unsigned int nr_patience; /* with so many more we do not move */
 
 	uint64_t pause_ns; /* between two looks at rings; 0: there are none */
+	uint64_t looked_ns; /* at them, the last time */
+	uint64_t timer_ns; /* how often it comes; 0: as it was at first */
 	uint64_t busy_until_ns; /* with rings: until then we stay where we are */
 };
 
@@ -59,6 +61,12 @@ void waiting_set_timer(uint64_t interval_ns, struct itimerval *ret_old);
 
 /* As waitpid() for any thread; with rings it ends with EINTR when it is time to look at them. */
 pid_t waiting_for_any(struct waiting *w, int *ret_status);
+/* Whether it is time to look at the rings. */
+bool waiting_must_look(const struct waiting *w, uint64_t now_ns);
+/* A stopped thread had so much in its ring: with much we were late, and look at once. */
+void waiting_note_stop(struct waiting *w, uint64_t taken_bytes);
+/* There are no rings. */
+void waiting_forget_rings(struct waiting *w);
 /* At a look at the rings, the fullest of them held so much. */
 void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns);
 /* So much that it is better to look again than to wait. */
