@@ -58,6 +58,15 @@ AFTER = "60"
 # what does not stop at all is what it is for.
 SHARES = {"inproc": 40, "auto": 1}
 
+# Who gets the agent when nobody says after how many calls: of how many events in a hundred it
+# must, and may, have made the record.
+CHOICES = {
+    "short programs get no agent": ("/bin/true; /bin/true; /bin/true", 0, 0),
+    "a long program gets one": ("exec dd if=/dev/zero of=/dev/null bs=1 count=3000 status=none", 90, 100),
+    "a program whose processes made many calls gets one at once":
+        ("for i in 1 2 3 4 5 6 7 8 9; do dd if=/dev/zero of=/dev/null bs=1 count=50 status=none; done", 40, 100),
+}
+
 RANDOM = re.compile(r"^(getrandom|sysinfo|read\(fd=3, buf=\".*\", count=4\)|getrusage|blob|stream|meta|tree_entry\(.*\"/((proc|dev|sys)\b|tmp\"))|"
                     r"^tree_entry\(tree=final, path=\"/(etc|usr|var|root)")
 PATTERNS = [
@@ -99,16 +108,17 @@ def make_tree(top):
     os.symlink("d/c", os.path.join(top, "t"))
 
 
-def record(recorder, script, scratch):
+def record(recorder, script, scratch, after=AFTER):
     """(exit status and output, lines) of one run, in a directory of the same name each time."""
     work, trace = os.path.join(scratch, "work"), os.path.join(scratch, recorder + ".trace")
     shutil.rmtree(work, ignore_errors=True)
     os.mkdir(work)
     make_tree(os.path.join(work, "before"))
+    env = {"PATH": os.environ["PATH"], "LC_ALL": "C", **({"REPRISE_AGENT_AFTER": after} if after else {})}
     p = subprocess.run([REPRISE, "record", "-q", "--contents=0", "--recorder=" + recorder, "-o", trace,
                         "--", "/bin/sh", "-c", script],
                        cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                       timeout=TIMEOUT_S, env={"PATH": os.environ["PATH"], "LC_ALL": "C", "REPRISE_AGENT_AFTER": AFTER}, check=False)
+                       timeout=TIMEOUT_S, env=env, check=False)
     check = subprocess.run([REPRISE, "check", trace], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                            timeout=TIMEOUT_S, check=False)
     return (p.returncode, p.stdout, check.returncode), lines_of(trace)
@@ -138,6 +148,23 @@ def compare(script, scratch):
     return problems
 
 
+def choose(script, least, most, scratch):
+    """What is wrong about who got the agent."""
+    (status, _, check), _ = record("auto", script, scratch, after=None)
+    share = share_of_agent(os.path.join(scratch, "auto.trace"))
+    os.remove(os.path.join(scratch, "auto.trace"))
+    if status or check:
+        return [f"the program ended with {status}, the check of the trace with {check}"]
+    return [] if least <= share <= most else [f"of all events the agent recorded {share} %"]
+
+
+def report(number, name, problems):
+    print(f"{'not ' if problems else ''}ok {number} - {name}")
+    for line in problems[:30]:
+        print("# " + line)
+    return bool(problems)
+
+
 def main():
     failed = 0
     with tempfile.TemporaryDirectory(prefix="reprise-recorders-") as scratch:
@@ -146,19 +173,18 @@ def main():
         if p.returncode:
             print("1..0 # SKIP " + p.stderr.strip())
             return 0
-        print(f"1..{len(PROGRAMS)}")
+        print(f"1..{len(PROGRAMS) + len(CHOICES)}")
         for number, (name, script) in enumerate(PROGRAMS.items(), 1):
             tool = name if name in ("perl", "tar") else TOOLS.get(name)
             if tool and not shutil.which(tool):
                 print(f"ok {number} - {name} # SKIP there is no {tool}")
                 continue
             problems = compare(script, scratch)
-            failed += bool(problems)
-            print(f"{'not ' if problems else ''}ok {number} - {name}")
-            for line in problems[:30]:
-                print("# " + line)
+            failed += report(number, name, problems)
             for trace in ("ptrace", *SHARES):
                 os.remove(os.path.join(scratch, trace + ".trace"))
+        for number, (name, (script, least, most)) in enumerate(CHOICES.items(), len(PROGRAMS) + 1):
+            failed += report(number, name, choose(script, least, most, scratch))
     return 1 if failed else 0
 
 

@@ -83,6 +83,7 @@ void agent_free(struct agent *a)
 	while (a->images)
 		free_image(a, a->images);
 	agent_texts_release(a);
+	agent_programs_release(a);
 	ticks_release(&a->ticks);
 	net_free(a->net);
 	free(a);
@@ -144,6 +145,7 @@ static void release_thread(struct tracer *tr, struct tracee *t)
 	free(at);
 	if (--space->nr_threads)
 		return;
+	agent_program_note(space->program, space->nr_calls);
 	if (!--space->image->nr_spaces)
 		free_image(tr->agent, space->image);
 	agent_texts_forget(space);
@@ -182,6 +184,7 @@ void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tra
 		*copy = *space;
 		agent_texts_copy(space, copy);
 		copy->nr_threads = 0;
+		copy->program = NULL;
 		copy->image->nr_spaces++;
 		space = copy;
 	}

@@ -244,6 +244,7 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 		ev.flags |= EVENT_INTERRUPTED;
 	r = read_exit(tr, t, &ev.outcome, &out);
 	tr->agent->nr_events++;
+	t->agent->space->nr_calls++;
 	tr->agent->nr_missed += in.nr_missed + out.nr_missed;
 	memcpy(ev.args, t->args, t->row->nr_args * sizeof(*t->args));
 	t->row = NULL;

@@ -17,6 +17,7 @@ struct agent {
 	bool has_variants[WIRE_NR_CALLS]; /* the row depends on the registers */
 	bool is_taken[WIRE_NR_CALLS]; /* the agent records such calls, or some of them */
 	struct ticks ticks;
+	struct map programs; /* struct program_key -> struct agent_program: of auto (late.c) */
 	struct map files; /* struct file_key -> struct text_file */
 	struct agent_image *images; /* all of them */
 	uint64_t after_calls; /* of a process: then it gets the agent; 0: at its execve */
@@ -58,6 +59,8 @@ struct agent_space {
 	unsigned int nr_threads;
 	bool signalled; /* a handler may run, above a thread that was anywhere */
 	struct agent_image *image;
+	struct agent_program *program; /* whose calls are counted; the agent's; NULL: nobody's */
+	uint64_t nr_calls;
 	VEC(struct agent_text) texts;
 	uint64_t loader_start, loader_end; /* text of the dynamic loader; 0: none */
 	struct stub_area areas[AREAS_MAX_OF_STUBS];
@@ -84,7 +87,14 @@ struct hope_map {
 	uint64_t ip; /* from where it was made */
 };
 
+/* What is executed, and what it did so far. */
+struct agent_program {
+	bool is_known; /* a process of it has ended, or execs something else */
+	uint64_t nr_calls; /* that its processes made, the last ones above all */
+};
+
 struct agent_hope {
+	struct agent_program *program; /* the agent's; NULL for what was forked */
 	uint64_t nr_calls; /* so far */
 	uint64_t first_ip; /* where the image began: in its loader, if it has one */
 	bool signalled; /* as of a space */
@@ -97,6 +107,9 @@ void agent_hope_copy(const struct tracee *parent, struct tracee *t);
 /* A file was mapped as text. The thread has hope. */
 void agent_hope_map(struct tracee *t, uint64_t start, uint64_t len, uint64_t ip);
 void agent_hope_end(struct tracee *t);
+/* An image of the program has ended that made so many calls. */
+void agent_program_note(struct agent_program *p, uint64_t nr_calls);
+void agent_programs_release(struct agent *a);
 
 /* enter.c */
 

@@ -8,16 +8,63 @@
  * places that are changed. That call is not made then, but put back, and made again
  * when the agent is there: the tracer sees it once.
  *
+ * Many processes of one program do about the same: when they made many calls so far, the
+ * next one gets the agent at its beginning.
+ *
  * What an agent that was there from the beginning would know, the hope keeps: where
  * the loader is, what it has mapped, and whether a signal handler may be running.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "record/agent/inside.h"
 
 #define SYSCALL_BYTES 2u
+
+/* A program whose processes make so many calls gains by an agent that is there from the beginning. */
+#define MANY_CALLS 80u
+
+/* Programs. */
+
+struct program_key {
+	uint64_t dev, ino;
+};
+
+static struct agent_program *program_of(struct agent *a, const struct tracee *t)
+{
+	struct program_key key;
+	char name[64];
+	struct stat st;
+	void **slot;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/exe", (int)t->pid);
+	if (stat(name, &st) < 0)
+		return NULL;
+	key = (struct program_key){ st.st_dev, st.st_ino };
+	slot = map_slot(&a->programs, &key, sizeof(key));
+	if (!*slot)
+		*slot = xcalloc(1, sizeof(struct agent_program));
+	return *slot;
+}
+
+void agent_program_note(struct agent_program *p, uint64_t nr_calls)
+{
+	if (!p)
+		return;
+	p->nr_calls = p->is_known ? (p->nr_calls + nr_calls) / 2 : nr_calls;
+	p->is_known = true;
+}
+
+void agent_programs_release(struct agent *a)
+{
+	MAP_EACH (&a->programs, e)
+		free(e->value);
+	map_release(&a->programs);
+}
+
+/* Hopes. */
 
 static void drop_hope(struct tracee *t)
 {
@@ -25,16 +72,30 @@ static void drop_hope(struct tracee *t)
 	t->hope = NULL;
 }
 
+void agent_hope_end(struct tracee *t)
+{
+	if (t->hope)
+		agent_program_note(t->hope->program, t->hope->nr_calls);
+	drop_hope(t);
+}
+
 void agent_enter_image(struct tracer *tr, struct tracee *t, uint64_t ip)
 {
+	struct agent_program *program;
+
 	drop_hope(t);
 	if (!tr->agent || tr->silent || t->own_filter)
 		return;
-	if (!tr->agent->after_calls) {
-		(void)agent_enter_process(tr, t, 0); /* or it is recorded by the tracer alone */
+	program = tr->agent->after_calls ? program_of(tr->agent, t) : NULL;
+	if (!tr->agent->after_calls || (program && program->nr_calls >= MANY_CALLS)) {
+		if (agent_enter_process(tr, t, 0))
+			t->agent->space->program = program;
+		else
+			agent_program_note(program, 0); /* recorded by the tracer alone */
 		return;
 	}
 	t->hope = xcalloc(1, sizeof(*t->hope));
+	t->hope->program = program;
 	t->hope->first_ip = ip;
 }
 
@@ -45,6 +106,7 @@ void agent_hope_copy(const struct tracee *parent, struct tracee *t)
 	t->hope = xmalloc(sizeof(*t->hope));
 	memcpy(t->hope, parent->hope, sizeof(*t->hope));
 	t->hope->nr_calls = 0;
+	t->hope->program = NULL;
 }
 
 void agent_hope_map(struct tracee *t, uint64_t start, uint64_t len, uint64_t ip)
@@ -61,11 +123,6 @@ void agent_hope_map(struct tracee *t, uint64_t start, uint64_t len, uint64_t ip)
 	}
 	if (h->nr_maps < HOPE_MAPS_MAX) /* calls from more of them are seen by the tracer */
 		h->maps[h->nr_maps++] = (struct hope_map){ start, len, ip };
-}
-
-void agent_hope_end(struct tracee *t)
-{
-	drop_hope(t);
 }
 
 /* Nobody else runs in its memory. */
@@ -85,14 +142,27 @@ static bool may_enter(struct tracer *tr, const struct tracee *t)
 	return t->hope && !tr->silent && !t->own_filter && !t->kept.call;
 }
 
+/* Its hope ends either way. */
+static void enter_late(struct tracer *tr, struct tracee *t, uint64_t syscall)
+{
+	if (agent_enter_process(tr, t, syscall)) {
+		t->agent->space->program = t->hope->program;
+		t->agent->space->nr_calls = t->hope->nr_calls;
+		drop_hope(t);
+	}
+	agent_hope_end(t);
+}
+
 void agent_after_call(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip)
 {
+	if (t->agent)
+		t->agent->space->nr_calls++;
 	if (!t->hope || ++t->hope->nr_calls < tr->agent->after_calls || !may_enter(tr, t) ||
 	    interrupts_is_restart(o->err) || !remote_is_syscall(t, ip - SYSCALL_BYTES))
 		return; /* at another call */
 	if (is_alone(tr, t))
-		(void)agent_enter_process(tr, t, ip - SYSCALL_BYTES); /* or it goes on as it is */
-	drop_hope(t);
+		enter_late(tr, t, ip - SYSCALL_BYTES);
+	agent_hope_end(t);
 }
 
 bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip)
@@ -102,9 +172,8 @@ bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip)
 	if (may_enter(tr, t) && is_alone(tr, t) && remote_is_syscall(t, ip - SYSCALL_BYTES)) {
 		put_back = remote_put_back(t, ip - SYSCALL_BYTES);
 		if (put_back)
-			(void)agent_enter_process(tr, t,
-						  ip - SYSCALL_BYTES); /* or it goes on as it is */
+			enter_late(tr, t, ip - SYSCALL_BYTES);
 	}
-	drop_hope(t);
+	agent_hope_end(t);
 	return put_back;
 }
