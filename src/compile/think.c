@@ -9,16 +9,22 @@
  * recorder costs: from the stop until it notices, and from the release until the
  * thread runs, the thread does nothing. Where the trace tells how much CPU time
  * was used in a gap, what is left of it is taken for that, up to a limit; beyond
- * it the thread waited for something else, such as a processor or a page.
+ * it the thread waited for something else. That may be a page of a file that it
+ * has mapped, which a replay reads when it makes the map: such waiting is left out.
+ * What it may be besides (a processor, a page of what is not replayed) is kept.
  */
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "base/banned.h"
 #include "base/clock.h"
 #include "compile/inside.h"
+#include "order/args.h"
 
 /* Two stops, each seen and ended from another processor: 25 to 55 us each way where that is dear. */
 #define HANDOVER_MAX_NS (200 * NS_PER_US)
+#define FAULT_BYTES ((uint64_t)128 << 10)
+#define FAULTS_MAX ((uint64_t)1 << 20)
 
 static void compute(struct think *t, uint64_t ns)
 {
@@ -32,11 +38,32 @@ static void wait_for_others(struct think *t, uint64_t ns)
 	t->wait_ns += ns;
 }
 
-static uint64_t computing_ns(uint64_t gap_ns, uint64_t cpu_ns)
+static uint64_t computing_ns(struct think *t, uint64_t gap_ns, uint64_t cpu_ns)
 {
 	uint64_t idle_ns = clock_sub_ns(gap_ns, cpu_ns);
 
-	return cpu_ns ? gap_ns - (idle_ns < HANDOVER_MAX_NS ? idle_ns : HANDOVER_MAX_NS) : gap_ns;
+	if (!cpu_ns)
+		return gap_ns;
+	if (idle_ns <= HANDOVER_MAX_NS)
+		return gap_ns - idle_ns;
+	if (!t->nr_faults)
+		return gap_ns - HANDOVER_MAX_NS;
+	t->nr_faults--;
+	return gap_ns - idle_ns;
+}
+
+/* One for as much as the kernel reads ahead: which pages are used is not known. */
+static void expect_faults(struct think *t, const struct event *ev)
+{
+	uint64_t len = event_number(ev, "length"), nr;
+
+	if (ev->row->id != SC_mmap && ev->row->id != SC_mmap2)
+		return;
+	if (ev->outcome.err || event_number(ev, "flags") & MAP_ANONYMOUS ||
+	    !(event_number(ev, "prot") & PROT_READ))
+		return;
+	nr = len / FAULT_BYTES + 1;
+	t->nr_faults = nr < FAULTS_MAX - t->nr_faults ? t->nr_faults + nr : FAULTS_MAX;
 }
 
 static void pass_gap(struct think *t, const struct event *ev)
@@ -49,7 +76,7 @@ static void pass_gap(struct think *t, const struct event *ev)
 	}
 	gap_ns = clock_sub_ns(ev->enter_ns, t->since_ns);
 	if (!(ev->flags & EVENT_NO_TIME))
-		compute(t, computing_ns(clock_sub_ns(gap_ns, held_ns), ev->gap_cpu_ns));
+		compute(t, computing_ns(t, clock_sub_ns(gap_ns, held_ns), ev->gap_cpu_ns));
 }
 
 static void pass_end(struct think *t, const struct event *ev)
@@ -108,4 +135,5 @@ void think_leave(struct think *t, const struct event *ev)
 {
 	t->before_ns = t->after_ns = t->wait_ns = 0;
 	pass_end(t, ev);
+	expect_faults(t, ev);
 }

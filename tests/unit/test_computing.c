@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <setjmp.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -67,12 +68,60 @@ static void test_other_waiting(void **state)
 	assert_int_equal(b_ns - a_ns, 1000 * US);
 }
 
+/* What gaps of 5 ms, 1 ms of it on a processor, count behind a map of a file. */
+static void behind_map(uint64_t length, uint64_t prot, uint64_t flags, uint64_t after_ns[2])
+{
+	struct event map = { .row = row_by_id(SC_mmap), .enter_ns = 10 * US, .exit_ns = 20 * US };
+	struct think t = { 0 };
+	int i;
+
+	*args_find(map.row, map.args, "length") = value_uint(length);
+	*args_find(map.row, map.args, "prot") = value_uint(prot);
+	*args_find(map.row, map.args, "flags") = value_uint(flags);
+	*args_find(map.row, map.args, "fd") = value_int(3);
+	think_arrive(&t, &map);
+	think_leave(&t, &map);
+	for (i = 0; i < 2; i++) {
+		uint64_t at_ns = t.since_ns + 5000 * US;
+		struct event next = { .row = row_by_id(SC_close),
+				      .enter_ns = at_ns,
+				      .exit_ns = at_ns + US,
+				      .gap_cpu_ns = 1000 * US };
+
+		think_arrive(&t, &next);
+		after_ns[i] = t.after_ns;
+		think_leave(&t, &next);
+	}
+}
+
+static void test_faults(void **state)
+{
+	uint64_t after_ns[2];
+
+	(void)state;
+	/* A replay waits for the page itself; one, as there is no more. */
+	behind_map(98, PROT_READ, MAP_PRIVATE, after_ns);
+	assert_int_equal(after_ns[0], 1000 * US);
+	assert_true(after_ns[1] > 3000 * US);
+	behind_map(1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, after_ns);
+	assert_int_equal(after_ns[0], 1000 * US);
+	assert_int_equal(after_ns[1], 1000 * US);
+	behind_map(UINT64_MAX, PROT_READ, MAP_SHARED, after_ns);
+	assert_int_equal(after_ns[1], 1000 * US);
+	/* Nothing of these comes from a file, or is read. */
+	behind_map(98, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, after_ns);
+	assert_true(after_ns[0] > 3000 * US);
+	behind_map(98, PROT_NONE, MAP_PRIVATE, after_ns);
+	assert_true(after_ns[0] > 3000 * US);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_without_cpu),
 		cmocka_unit_test(test_with_cpu),
 		cmocka_unit_test(test_other_waiting),
+		cmocka_unit_test(test_faults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
