@@ -9,7 +9,10 @@ QUICK = ["own1", "own8", "queue", "mutex", "barrier", "compute"]
 # The ten programs on which ARTC itself was measured; then the others.
 TEN = ["own1", "own2", "own8", "cache", "queue", "mutex", "barrier", "compute", "readrandom4", "fillsync8"]
 MORE = ["pipe", "socket", "rename", "fsync", "commit", "readrandom8", "fillsync4", "sqlite", "postmark", "gcc", "git"]
-SLICE = "D:scheduler=bfq:rotational=1:low_latency=0:timeout_sync="
+
+
+def _slices(ms):
+    return f"D:scheduler=bfq:rotational=1:low_latency=0:timeout_sync={ms}:name=slices of {ms} ms"
 
 
 def _part(purpose, storages, of, modes=None, **more):
@@ -22,10 +25,10 @@ def all_parts():
     parts = {
         "matrix": _part("ten programs, a disk with a queue, two disks as RAID 0, an SSD", ["H", "R", "S"], TEN),
         "figure5": _part("small and large cache, short and long time slices of the scheduler (Figure 5, c and d, of the ROOT paper)",
-                         ["R", "R:cache=20M", SLICE + "1", SLICE + "100"], ["cache", "sequential"], SIDE_BY_SIDE + ["single"], rounds=3,
+                         ["R", "R:cache=20M", _slices(1), _slices(100)], ["cache", "sequential"], SIDE_BY_SIDE + ["single"], rounds=3,
                          only=[("cache", "R", "R:cache=20M"), ("cache", "R:cache=20M", "R"),
-                               ("sequential", SLICE + "1", SLICE + "100"), ("sequential", SLICE + "100", SLICE + "1")]),
-        "figure6": _part("time slices of the scheduler, varied (Figure 6)", [SLICE + "1"], ["sequential"], ["default", "temporal", "single"],
+                               ("sequential", _slices(1), _slices(100)), ("sequential", _slices(100), _slices(1))]),
+        "figure6": _part("time slices of the scheduler, varied (Figure 6)", [_slices(1)], ["sequential"], ["default", "temporal", "single"],
                          rounds=3, experiment="slices"),
         "figure8": _part("how many edges, and how long (Figure 8)", ["H"], ["readrandom4"], experiment="edges"),
         "figure9": _part("how many calls are under way at once (Figure 9)", ["H"], ["readrandom4"], ["default", "afap", "artc", "temporal", "overlap"],

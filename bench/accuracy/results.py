@@ -2,6 +2,8 @@
 """Cells summed up, and as text."""
 import statistics
 
+from storages import short_name
+
 
 def good(cells):
     return [c for c in cells if "modes" in c]
@@ -47,7 +49,7 @@ def slow_downs(traces, cells):
 
 
 def _name(c):
-    return f"{c['program']} {c['a']}->{c['b']}" if "b" in c else f"{c['program']} {c['a']}"
+    return f"{c['program']} {short_name(c['a'])}" + (f"->{short_name(c['b'])}" if "b" in c else "")
 
 
 def cell_line(cell):
@@ -123,7 +125,7 @@ def put_markdown(cells, out):
     modes, all_cells, cells = modes_of(cells), cells, good(cells)
     pairs = list(dict.fromkeys((c["a"], c["b"]) for c in cells))
     print(f"Signed error in %: `{modes[0]}`" + (f" ({', '.join(f'`{m}`' for m in modes[1:])})" if modes[1:] else "") + "\n", file=out)
-    print("| program | " + " | ".join(f"{a} -> {b}" for a, b in pairs) + " |\n" + "|---" * (1 + len(pairs)) + "|", file=out)
+    print("| program | " + " | ".join(f"{short_name(a)} -> {short_name(b)}" for a, b in pairs) + " |\n" + "|---" * (1 + len(pairs)) + "|", file=out)
     for name in dict.fromkeys(c["program"] for c in cells):
         of_pair = {(c["a"], c["b"]): _markdown_cell(c, modes) for c in cells if c["program"] == name}
         print(f"| {name} | " + " | ".join(of_pair.get(pair, "") for pair in pairs) + " |", file=out)
@@ -147,4 +149,4 @@ def put_part(name, part, out):
     for name_of, device in part.get("devices", {}).items():
         late = device.get("late_ns")
         if late:
-            print(f"storage {name_of}: answers {late['mean'] / 1000:.0f} us late in the mean, p99 {late['p99'] / 1000:.0f} us", file=out)
+            print(f"storage {short_name(name_of)}: answers {late['mean'] / 1000:.0f} us late in the mean, p99 {late['p99'] / 1000:.0f} us", file=out)

@@ -17,6 +17,12 @@ def fs_is_there(fs):
     return shutil.which("mkfs." + fs) is not None
 
 
+def short_name(text):
+    """How tables call a storage: by its name, if it has one."""
+    named = re.search(r":name=([^:]*)", text)
+    return f"{text[0]} {named.group(1)}" if named else text
+
+
 class Storage:
     """A letter for the model, then settings, such as S:fs=xfs:cache=24M:read-ahead=0:scheduler=bfq:timeout_sync=1."""
 
@@ -36,6 +42,8 @@ class Storage:
             self.fs = value
         elif key == "scheduler" and value:
             self.scheduler = value
+        elif key == "name" and re.fullmatch(r"[a-z0-9 ]+", value):
+            pass  # for tables: see short_name()
         elif key == "read-ahead" and value.isdigit():
             self.read_ahead_kib = int(value)
         elif key == "cache" and re.fullmatch(r"[1-9][0-9]*M", value):

@@ -23,7 +23,7 @@ import parts
 import plots
 import programs
 import results
-from storages import Storage
+from storages import Storage, short_name
 
 nr_tests = 0
 
@@ -110,6 +110,8 @@ def test_parts():
     s.set_queue = lambda key, value: done.append(key)
     s.apply()
     ok(done.index("rotational") < done.index("scheduler", 1) < done.index("timeout_sync"), "a scheduler begins on a queue that has its settings", done)
+    ok([short_name(t) for t in ("S:fs=xfs", "D:timeout_sync=1:name=a b")] == ["S:fs=xfs", "D a b"] and Storage("D:timeout_sync=1:name=a b").queue_settings == {"timeout_sync": 1},
+       "tables call it by its name")
     wrong = 0
     for text in ("X", "S:cache=0M", "S:cache=12", "S:read-ahead=x", "S:fs", "S:../x=1"):
         try:
@@ -199,7 +201,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     try:
         why = why_not()
-        print("1..18")
+        print("1..19")
         test_results()
         test_other_outcomes()
         test_limits()
