@@ -10,8 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -77,10 +79,18 @@ static void aio_close(struct blk_port *p)
 
 static void do_at_once(struct blk_port *p, struct aio *a, const struct blk_slot *s, uint64_t index)
 {
-	int r = fallocate(p->targets[s->target].fd, blk_slot_fallocate_mode(s),
-			  (off_t)s->offset_bytes, (off_t)s->length_bytes);
-	struct blk_done done = { index, r < 0 ? -errno : 0 };
+	const struct blk_target *t = &p->targets[s->target];
+	uint64_t range[2] = { s->offset_bytes, s->length_bytes };
+	struct blk_done done = { .index = index };
+	int r;
 
+	if (t->device && s->op == BLK_DISCARD)
+		r = ioctl(t->fd, BLKDISCARD, range);
+	else
+		r = fallocate(t->fd, blk_slot_fallocate_mode(s), (off_t)s->offset_bytes,
+			      (off_t)s->length_bytes);
+	if (r < 0)
+		done.result = -errno;
 	VEC_PUSH(&a->done, done);
 }
 

@@ -20,10 +20,13 @@
 #define ENTRIES_MAX 4096u
 #define CQ_ENTRIES_MAX 65536u
 #define CQES_MAX 256
+/* Of linux/blkdev.h since 6.12: place and length in addr and addr3. */
+#define CMD_DISCARD _IO(0x12, 0)
 
 struct uring {
 	struct io_uring ring;
 	bool registered_buffers, registered_files;
+	bool *discards; /* by target: it takes CMD_DISCARD */
 };
 
 /* Setting up. */
@@ -91,6 +94,51 @@ static int probe_polling(struct blk_port *p, struct uring *u, uint32_t target, s
 	return r < 0 ? err_set(err, r, "--poll: cannot read from %s", t->path) : 0;
 }
 
+static void prep_discard(struct io_uring_sqe *sqe, uint64_t offset, uint64_t length)
+{
+	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, 0, NULL, 0, 0);
+	sqe->cmd_op = CMD_DISCARD;
+	sqe->addr = offset;
+	sqe->addr3 = length;
+}
+
+/*
+ * Whether the kernel makes a discard of a discard. Nothing is discarded: a command that is
+ * known is told that there is no such range, another one that there is no such command.
+ */
+static bool takes_discards(struct uring *u, const struct blk_target *t)
+{
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe *cqe;
+	int r;
+
+	if (!t->device || !t->writable)
+		return false;
+	sqe = io_uring_get_sqe(&u->ring);
+	prep_discard(sqe, 0, 0);
+	sqe->fd = t->fd;
+	r = io_uring_submit_and_wait(&u->ring, 1);
+	if (r >= 0)
+		r = io_uring_wait_cqe(&u->ring, &cqe);
+	if (r < 0)
+		return false;
+	r = cqe->res;
+	io_uring_cqe_seen(&u->ring, cqe);
+	return r == -EINVAL;
+}
+
+static void probe_discards(const struct blk_port *p, struct uring *u)
+{
+	struct io_uring_probe *probe = io_uring_get_probe_ring(&u->ring);
+	bool has_commands = probe && io_uring_opcode_supported(probe, IORING_OP_URING_CMD);
+
+	io_uring_free_probe(probe);
+	u->discards = xcalloc(p->nr_targets, sizeof(*u->discards));
+	/* A ring that is polled takes none. */
+	for (uint32_t i = 0; has_commands && !p->poll && i < p->nr_targets; i++)
+		u->discards[i] = takes_discards(u, &p->targets[i]);
+}
+
 static void uring_close(struct blk_port *p)
 {
 	struct uring *u = p->state;
@@ -104,6 +152,7 @@ static void uring_close(struct blk_port *p)
 	if (u->registered_files)
 		(void)io_uring_unregister_files(&u->ring);
 	io_uring_queue_exit(&u->ring);
+	free(u->discards);
 	free(u);
 	p->state = NULL;
 }
@@ -123,6 +172,7 @@ static int uring_open(struct blk_port *p, struct err *err)
 		if (r < 0)
 			return r;
 	}
+	probe_discards(p, u);
 	register_all(p, u);
 	return 0;
 }
@@ -196,6 +246,15 @@ static void put_read(struct blk_port *p, struct uring *u, struct io_uring_sqe *s
 		io_uring_prep_read(sqe, 0, p->data.sink, len, s->offset_bytes);
 }
 
+static void put_hole(const struct uring *u, struct io_uring_sqe *sqe, const struct blk_slot *s)
+{
+	if (s->op == BLK_DISCARD && u->discards[s->target])
+		prep_discard(sqe, s->offset_bytes, s->length_bytes);
+	else
+		io_uring_prep_fallocate(sqe, 0, blk_slot_fallocate_mode(s), (off_t)s->offset_bytes,
+					(off_t)s->length_bytes);
+}
+
 static void uring_put(struct blk_port *p, const struct blk_slot *s, uint64_t index)
 {
 	struct uring *u = p->state;
@@ -215,8 +274,7 @@ static void uring_put(struct blk_port *p, const struct blk_slot *s, uint64_t ind
 	case BLK_DISCARD:
 	case BLK_SECURE_ERASE:
 	case BLK_WRITE_ZEROES:
-		io_uring_prep_fallocate(sqe, 0, blk_slot_fallocate_mode(s), (off_t)s->offset_bytes,
-					(off_t)s->length_bytes);
+		put_hole(u, sqe, s);
 		break;
 	default:
 		io_uring_prep_fsync(sqe, 0, IORING_FSYNC_DATASYNC);

@@ -254,6 +254,40 @@ if [ "$(id -u)" = 0 ] && truncate -s 64M loop.img && dev=$(losetup --direct-io=o
 		run 0 replay --mode=timed --device='*='"$dev" --writes --observe --json w.trace && json 'd["observed"] > 0 and d["observed"] + d["unobserved"] <= d["made"]' &&
 			! ls -d /sys/kernel/tracing/instances/reprise-[0-9]* 2>/dev/null
 		ok $? 'what the device saw'
+		for engine in io_uring aio; do
+			python3 - "$dev" $engine >out 2>err <<'END'
+import os, subprocess, sys
+sys.path.insert(0, os.environ["TOP"] + "/bench")
+sys.dont_write_bytecode = True
+from blockdev import Observer
+device, engine = sys.argv[1:]
+rows = ["WRITE,0,0,4096", "WRITE,FUA,4096,4096", "WRITE,FLUSH|FUA,8192,4096", "DISCARD,0,65536,65536", "READ,0,16384,8192", "FLUSH,0,0,0"]
+with open("flags.csv", "w") as f:
+    f.write("time_ns,latency_ns,device,op,flags,offset,length\n")
+    for i, row in enumerate(rows):
+        op, flags, offset, length = row.split(",")
+        f.write(f"{i * 10**6},1000,a,{op},{flags},{offset},{length}\n")
+tool = os.environ["REPRISE"]
+subprocess.run([tool, "import", "-q", "-f", "-o", "flags.trace", "flags.csv"], check=True, stdout=subprocess.DEVNULL)
+observer = Observer(device)
+try:
+    observer.start()
+    subprocess.run([tool, "replay", "-q", "--mode=think", "--writes", f"--block-engine={engine}", f"--device={device}", "flags.trace"], check=True, stdout=subprocess.DEVNULL)
+    seen = [(rwbs, sector, sectors) for name, _, rwbs, sector, sectors in observer.stop() if name == "block_bio_queue" and "R" not in rwbs]
+finally:
+    observer.close()
+writes = [(sector, "FUA" if "F" in rwbs else "") for rwbs, sector, sectors in seen if "W" in rwbs and sectors]
+new = tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (6, 12) or engine == "aio"
+print(seen)
+if writes != [(0, ""), (8, "FUA"), (16, "FUA")]:
+    sys.exit("writes: " + str(writes))
+if not any(("D" if new else "N") in rwbs and (sector, sectors) == (128, 128) for rwbs, sector, sectors in seen):
+    sys.exit("no discard")
+if sum("F" in rwbs and not sectors for rwbs, _, sectors in seen) < 2:
+    sys.exit("flushes are missing")
+END
+			ok $? "flushes, FUA and discards are such at the device, by $engine"
+		done
 	fi
 	run 0 replay --mode=timed --device='*='"$dev" --writes --submitters=2 --json w.trace && all_done
 	ok $? 'two submitters to a device'
