@@ -23,6 +23,9 @@
 struct chain {
 	struct action_ref last;
 	uint64_t nr_actions;
+	/* While edges are collected: the one to this lane, if `asked_by` is the request. */
+	uint64_t asked_by; /* its number + 1 */
+	size_t edge;
 };
 
 struct block_compiler {
@@ -87,6 +90,31 @@ static uint32_t choose_lane(struct block_compiler *c)
 
 /* One request. */
 
+/*
+ * Of a lane the last parent implies the others. There is more than one only where more were in
+ * flight than there are lanes. All of them are complete by then, so the think time counts from the
+ * last completion.
+ */
+static void add_edge(struct block_compiler *c, const struct action_ref *parent)
+{
+	struct chain *chain = &c->lanes.items[parent->lane];
+	struct edge e = { .from = *parent, .rule = RULE_think };
+
+	if (chain->asked_by == c->totals->nr_events) {
+		struct action_ref *known = &c->edges.list.items[chain->edge].from;
+
+		if (known->exit_ns > e.from.exit_ns)
+			e.from.exit_ns = known->exit_ns;
+		if (known->nr > e.from.nr)
+			e.from.nr = known->nr;
+		*known = e.from;
+		return;
+	}
+	chain->asked_by = c->totals->nr_events;
+	chain->edge = c->edges.list.len;
+	VEC_PUSH(&c->edges.list, e);
+}
+
 /* Edges to all parents; returns whether the one before it in its lane is among them. */
 static bool collect_edges(struct block_compiler *c, const struct think_parents *parents,
 			  uint32_t lane)
@@ -97,13 +125,13 @@ static bool collect_edges(struct block_compiler *c, const struct think_parents *
 
 	c->edges.list.len = 0;
 	for (size_t i = 0; i < parents->list.len; i++) {
-		struct edge e = { .from = parents->list.items[i], .rule = RULE_think };
+		const struct action_ref *parent = &parents->list.items[i];
 
 		/* An earlier one of its own lane is implied by that. */
-		if (e.from.lane == lane && e.from.nr != chain->last.nr)
+		if (parent->lane == lane && parent->nr != chain->last.nr)
 			continue;
-		follows |= e.from.lane == lane;
-		VEC_PUSH(&c->edges.list, e);
+		follows |= parent->lane == lane;
+		add_edge(c, parent);
 	}
 	nr = c->edges.list.len - follows;
 	c->totals->order.nr_asked += parents->list.len;

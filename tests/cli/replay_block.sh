@@ -165,6 +165,16 @@ for wait in number parents; do
 	ok $? "three thousand at once, and worse, for $wait"
 done
 
+# More in flight than an action can have edges, and one that waits for all of them.
+python3 - >crowd.csv <<'END'
+print("time_ns,latency_ns,device,op,flags,offset,length")
+for i in range(70000):
+    print(f"{i},1000000000,a,READ,0,{i % 8 * 4096},4096")
+print("2000000000,5,a,READ,0,0,4096")
+END
+run 0 import -o crowd.trace crowd.csv && run 0 compile -o crowd.plan crowd.trace && run 0 check crowd.plan
+ok $? 'a request that waits for seventy thousand'
+
 run 2 replay --mode=afap --device=t1.img --scale-server=2 w.trace && grep -q 'mode=timed and think' err
 ok $? 'factors where there are no times'
 
