@@ -135,6 +135,29 @@ found:
 	return 0;
 }
 
+/* Whoever misspells a name shall not find his requests on another target. */
+static int check_name(struct blk_run *run, const struct blk_target_request *target, struct err *err)
+{
+	struct buf text = { 0 };
+	const char *name;
+	int r;
+
+	if (!target->device || !strcmp(target->device, "*"))
+		return 0;
+	for (uint32_t d = 0; d < run->nr_devices; d++) {
+		if (is_device(run, d, target->device))
+			return 0;
+	}
+	r = err_set(
+		err, -ENODEV,
+		"--device=%s=%s: the trace has no device '%s'; of %u, the first is '%s' (a path "
+		"with an equal sign begins with / or ./)",
+		target->device, target->path, target->device, run->nr_devices,
+		get_meta(run, "block.device.0", &text, &name) ? name : "0");
+	buf_release(&text);
+	return r;
+}
+
 static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
@@ -150,6 +173,11 @@ static int open_targets(struct blk_run *run, const struct blk_target_request *ta
 	int r;
 
 	run->target_of = xcalloc(run->nr_devices + 1, sizeof(*run->target_of));
+	for (i = 0; i < nr; i++) {
+		r = check_name(run, &targets[i], err);
+		if (r < 0)
+			return r;
+	}
 	for (d = 0; d < run->nr_devices; d++) {
 		r = map_device(run, targets, nr, d, err);
 		if (r < 0)

@@ -115,6 +115,8 @@ ok $? 'from a plan, all devices to one file'
 
 run 2 replay --device=t1.img w.trace && grep -q 'no target for number 1 (b)\|no target for number 1 (a)' err
 ok $? 'a device without a target'
+run 2 replay --device=c=t1.img --device='*=t2.img' w.trace && grep -q "the trace has no device 'c'; of 2, the first is '[ab]'" err
+ok $? 'a target for a device that is not there'
 run 2 replay --device='*=none.img' w.trace && grep -q -- '--create' err
 ok $? 'no file without --create'
 truncate -s 100000 small.img
