@@ -721,6 +721,37 @@ def max_time():
         os.unlink("counts")
 
 
+SWITCHES = """
+import os, re, sys, threading
+def switches():
+    with open("/proc/thread-self/status") as f:
+        return sum(int(n) for n in re.findall(r"^voluntary_ctxt_switches:\\s*(\\d+)", f.read(), re.M))
+def work():
+    before = switches()
+    for i in range(4000):
+        os.getppid()
+    print(switches() - before, flush=True)
+work()
+t = threading.Thread(target=work)
+t.start()
+t.join()
+if len(sys.argv) == 2:
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:-1]])
+"""
+
+
+@case("after --max-size hardly a call of the program makes a stop")
+def max_size_no_stops():
+    p = start(record_argv("python3", "-c", SWITCHES, "again", options=["--max-size=100k"]),
+              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    status, out, err = finish(p)
+    equal(status, 0, f"exit status\n{err.decode()}")
+    expect(b"largest size" in err, f"nothing is said: {err!r}")
+    nr = [int(word) for word in out.split()]
+    # Each stop is one; the agent comes late, and stops once for each place that makes calls.
+    expect(len(nr) == 4 and max(nr) < 2000, f"sleeps in 4000 calls: {nr}")
+
+
 @case("--max-time with processes that come and go")
 def max_time_processes():
     for options in (["--max-time=300ms"], ["--max-time=300ms", "--calls=pwrite64"]):

@@ -119,11 +119,6 @@ void agent_turn_off(struct tracer *tr, struct tracee *t)
 	(void)t;
 }
 
-void agent_turn_all_off(struct tracer *tr)
-{
-	(void)tr;
-}
-
 void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
 {
 	(void)tr;

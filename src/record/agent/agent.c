@@ -288,14 +288,6 @@ void agent_turn_off(struct tracer *tr, struct tracee *t)
 		turn_image_off(t->agent->space->image);
 }
 
-void agent_turn_all_off(struct tracer *tr)
-{
-	struct agent_image *im;
-
-	for (im = tr->agent ? tr->agent->images : NULL; im; im = im->next)
-		turn_image_off(im);
-}
-
 uint64_t agent_nr_events(const struct agent *a)
 {
 	return a ? a->nr_events : 0;

@@ -70,7 +70,6 @@ void agent_before_signal(struct tracer *tr, struct tracee *t);
 void agent_lose_gs(struct tracee *t);
 /* From now on the tracer sees all calls of this thread's image. */
 void agent_turn_off(struct tracer *tr, struct tracee *t);
-void agent_turn_all_off(struct tracer *tr);
 /* Whether there is an agent in the memory of a thread of which nothing is known. */
 bool agent_is_in(const struct tracee *t);
 /* How many calls it has recorded itself. */

@@ -339,7 +339,7 @@ bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 	struct wire_record rec;
 	struct copies in;
 
-	if (WIRE_RING_BYTES - at < sizeof(rec))
+	if (tr->silent || WIRE_RING_BYTES - at < sizeof(rec))
 		return false;
 	memcpy(&rec, bytes, sizeof(rec));
 	if (rec.in_bytes > WIRE_RING_BYTES - at - sizeof(rec))

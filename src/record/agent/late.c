@@ -11,6 +11,9 @@
  * Many processes of one program do about the same: when they made many calls so far, the
  * next one gets the agent at its beginning.
  *
+ * All that also when the recording has ended before the program, which cannot be let go
+ * because of the filter: with the agent it makes its calls without stops at least.
+ *
  * What an agent that was there from the beginning would know, the hope keeps: where
  * the loader is, what it has mapped, and whether a signal handler may be running.
  */
@@ -84,7 +87,7 @@ void agent_enter_image(struct tracer *tr, struct tracee *t, uint64_t ip)
 	struct agent_program *program;
 
 	drop_hope(t);
-	if (!tr->agent || tr->silent || t->own_filter)
+	if (!tr->agent || t->own_filter)
 		return;
 	program = tr->agent->after_calls ? program_of(tr->agent, t) : NULL;
 	if (!tr->agent->after_calls || (program && program->nr_calls >= MANY_CALLS)) {
@@ -137,9 +140,9 @@ static bool is_alone(struct tracer *tr, const struct tracee *t)
 	return true;
 }
 
-static bool may_enter(struct tracer *tr, const struct tracee *t)
+static bool may_enter(const struct tracee *t)
 {
-	return t->hope && !tr->silent && !t->own_filter && !t->kept.call;
+	return t->hope && !t->own_filter && !t->kept.call;
 }
 
 /* Its hope ends either way. */
@@ -157,7 +160,7 @@ void agent_after_call(struct tracer *tr, struct tracee *t, const struct outcome 
 {
 	if (t->agent)
 		t->agent->space->nr_calls++;
-	if (!t->hope || ++t->hope->nr_calls < tr->agent->after_calls || !may_enter(tr, t) ||
+	if (!t->hope || ++t->hope->nr_calls < tr->agent->after_calls || !may_enter(t) ||
 	    interrupts_is_restart(o->err) || !remote_is_syscall(t, ip - SYSCALL_BYTES))
 		return; /* at another call */
 	if (is_alone(tr, t))
@@ -169,7 +172,7 @@ bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip)
 {
 	bool put_back = false;
 
-	if (may_enter(tr, t) && is_alone(tr, t) && remote_is_syscall(t, ip - SYSCALL_BYTES)) {
+	if (may_enter(t) && is_alone(tr, t) && remote_is_syscall(t, ip - SYSCALL_BYTES)) {
 		put_back = remote_put_back(t, ip - SYSCALL_BYTES);
 		if (put_back)
 			enter_late(tr, t, ip - SYSCALL_BYTES);

@@ -236,6 +236,28 @@ static uint64_t gap_cpu_ns(struct tracer *tr, struct tracee *t)
 	return gap_ns ? gap_ns : 1; /* known to be none */
 }
 
+static bool is_filter_call(const struct tracee *t)
+{
+	return t->row->id == SC_seccomp || t->row->id == SC_prctl_set_seccomp;
+}
+
+static bool sets_gs(const struct tracee *t)
+{
+	return t->row->id == SC_arch_prctl && t->regs[0] == ARCH_SET_GS;
+}
+
+/* What the agent must know of also then; whether the call succeeds will not be seen. */
+static void enter_unrecorded(struct tracer *tr, struct tracee *t)
+{
+	if (clones_is_one(t->row))
+		enter_clone(tr, t);
+	if (is_filter_call(t))
+		agent_turn_off(tr, t);
+	if (sets_gs(t))
+		agent_lose_gs(t);
+	t->row = NULL;
+}
+
 static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_syscall_info *info,
 		     uint64_t seen_ns)
 {
@@ -248,12 +270,6 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		tracer_start_thread(tr, t, 0, 0, START_LAUNCH);
 	}
 	t->state = TRACEE_IN_CALL;
-	if (!t->recorded || tr->silent) {
-		if (clones_is_one(t->row))
-			enter_clone(tr, t);
-		t->row = NULL;
-		return;
-	}
 	if (t->hope && clones_is_one(t->row) && clones_will_share_memory(t) &&
 	    agent_before_first_thread(tr, t, info->instruction_pointer)) {
 		t->state = TRACEE_RUNNING;
@@ -261,8 +277,13 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		t->carried_ns += tracer_now(tr) - seen_ns;
 		return;
 	}
-	agent_settle(tr);
+	t->is_mmap = t->row->id == SC_mmap;
 	agent_at_call(tr, t, info->instruction_pointer);
+	if (!t->recorded || tr->silent) {
+		enter_unrecorded(tr, t);
+		return;
+	}
+	agent_settle(tr);
 	t->nr = info->entry.nr;
 	t->unwanted = !wants_call(tr, t);
 	if (!t->unwanted) {
@@ -346,11 +367,6 @@ static void follow_unwanted(struct tracer *tr, struct tracee *t, const struct ou
 	r = aio_exit(tr->aio, &tr->capture, &call);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
-}
-
-static bool is_filter_call(const struct tracee *t)
-{
-	return t->row->id == SC_seccomp || t->row->id == SC_prctl_set_seccomp;
 }
 
 /* What note_odd_calls() and others here look at, whether it is recorded or not. */
@@ -460,15 +476,16 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 			 const struct __ptrace_syscall_info *info, uint64_t seen_ns)
 {
 	struct outcome o = outcome_of(info);
-	bool uses_gs = t->row && t->row->id == SC_arch_prctl && t->regs[0] == ARCH_SET_GS;
-	bool execing = t->execing, mapped = t->row && t->row->id == SC_mmap;
+	bool uses_gs = t->row && sets_gs(t);
+	bool execing = t->execing;
 
 	tracer_finish_call(tr, t, o, seen_ns);
+	t->execing = false;
 	if (uses_gs && !o.err)
 		agent_lose_gs(t);
 	if (execing)
 		agent_enter_image(tr, t, info->instruction_pointer);
-	else if (mapped)
+	else if (t->is_mmap)
 		agent_after_map(tr, t, &o, info->instruction_pointer);
 	if (!execing)
 		agent_after_call(tr, t, &o, info->instruction_pointer);

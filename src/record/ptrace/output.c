@@ -9,7 +9,6 @@
 void tracer_be_silent(struct tracer *tr)
 {
 	tr->silent = true;
-	agent_turn_all_off(tr);
 	MAP_EACH (&tr->all.by_tid, e)
 		tracer_set_active(tr, e->value, false, tracer_now(tr));
 }

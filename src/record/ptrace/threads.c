@@ -73,9 +73,15 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 void tracer_start_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint64_t clone_flags,
 			 int how)
 {
-	int r = tr->silent ? 0 : tracer_begin_thread(tr, t, parent, clone_flags, how);
+	int r = 0;
+	char comm[32];
 
+	if (tr->silent)
+		read_status(t, comm);
+	else
+		r = tracer_begin_thread(tr, t, parent, clone_flags, how);
 	t->state = TRACEE_RUNNING;
+	t->recorded = true; /* or would be */
 	t->event_cpu_ns = cpu_read_ns(&tr->cpus, &t->cpu, t->pid, t->tid);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");

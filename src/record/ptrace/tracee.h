@@ -54,6 +54,7 @@ struct tracee {
 
 	/* The call that it is in. */
 	const struct row *row; /* NULL: none that matters */
+	bool is_mmap; /* recorded or not */
 	bool unwanted; /* looked at, but not recorded */
 	uint64_t nr;
 	uint16_t flags;
