@@ -241,10 +241,17 @@ threads or spin()
 def processor_time():
     for nr_threads, several in ((1, 0), (2, 1)):
         record(sys.executable, "-c", SPIN % several, options=["--force", "--contents=0"])
-        calls = Trace().events("--call=getppid")
+        events = Trace().events()
+        calls = [e for e in events if e["call"] == "getppid"]
         equal(len(calls), nr_threads, "getppid")
         for e in calls:
-            expect(200e6 <= e["cpu_ns"] <= e["exit_ns"], f"processor time {e['cpu_ns']} of {e['exit_ns']}")
+            got, least = e["cpu_ns"], 200e6
+            if RECORDER != "ptrace" and not got:
+                # Asked for once in a millisecond: of that much it may be short.
+                got = max(o["cpu_ns"] for o in events if o["tid"] == e["tid"] and
+                          o["exit_ns"] <= e["exit_ns"])
+                least = 190e6
+            expect(least <= got <= e["exit_ns"], f"processor time {got} of {e['exit_ns']}")
 
 
 PATH_SCRIPT = """
