@@ -68,6 +68,14 @@ static double scaled_think(const struct blk_run *run, uint64_t think_ns)
 	return (double)think_ns * run->o->scale_server * run->o->scale;
 }
 
+/* What is left of a think time after a completion that was seen so late. */
+static double think_left(const struct blk_run *run, uint64_t think_ns, uint32_t late_ns)
+{
+	double left = scaled_think(run, think_ns) - (double)late_ns;
+
+	return left > 0 ? left : 0;
+}
+
 /* When it would be complete on a device that is slower or faster by the factor asked for. */
 static double scaled_end(const struct blk_run *run, const struct blk_slot *s)
 {
@@ -78,7 +86,8 @@ static double scaled_end(const struct blk_run *run, const struct blk_slot *s)
 static uint64_t child_due(const struct blk_run *run, const struct blk_slot *parent,
 			  uint64_t think_ns)
 {
-	uint64_t due_ns = blk_ns(scaled_end(run, parent) + scaled_think(run, think_ns));
+	uint64_t due_ns =
+		blk_ns(scaled_end(run, parent) + think_left(run, think_ns, parent->seen_late_ns));
 
 	return due_ns > parent->end_ns ? due_ns : parent->end_ns;
 }
@@ -145,7 +154,7 @@ static uint64_t number_due(const struct blk_run *run, const struct blk_slot *s)
 		return run->start_ns + blk_ns(scaled_think(run, s->issue_ns));
 	if (reached_ns < run->start_ns)
 		reached_ns = run->start_ns;
-	return blk_ns((double)reached_ns + scaled_think(run, s->think_ns));
+	return blk_ns((double)reached_ns + think_left(run, s->think_ns, run->shared.last_late_ns));
 }
 
 static void admit_by_number(struct blk_run *run, uint64_t loaded)
@@ -184,6 +193,7 @@ void blk_graph_complete(struct blk_run *run, struct blk_slot *s)
 		return;
 	}
 	end_ns = blk_ns(scaled_end(run, s));
+	run->shared.last_late_ns = s->seen_late_ns;
 	blk_tally_add(&run->shared.tally, blk_slot_kind(s),
 		      end_ns > s->end_ns ? end_ns : s->end_ns);
 	blk_graph_admit(run);

@@ -67,6 +67,8 @@ struct blk_slot {
 	uint64_t first_child; /* edge + 1; 0: none */
 	uint64_t ready_ns; /* when it is due, as far as is known */
 	uint64_t start_ns, end_ns;
+	/* Mode think: how much of the think time after it had passed when it was seen to be complete. */
+	uint32_t seen_late_ns;
 	int32_t result; /* bytes, or -errno */
 };
 
@@ -174,6 +176,8 @@ struct blk_submitter {
 	_Atomic uint64_t nr_mine; /* loader to submitter: those before it are filled in */
 	uint64_t nr_started; /* of them */
 	uint64_t in_flight;
+	bool woken; /* it has slept, and not looked since */
+	uint64_t call_ns; /* what a call that submits takes, about */
 	VEC(struct blk_ready) heap; /* think: all parents are complete; of the graph */
 	struct blk_counts counts;
 	pthread_t thread;
@@ -191,6 +195,7 @@ struct blk_shared {
 	pthread_mutex_t graph; /* think: heaps, children, parents_left; and: */
 	uint64_t admitted; /* requests whose parents are known; by number: that wait for nobody */
 	struct blk_tally tally; /* by number */
+	uint32_t last_late_ns; /* by number: how late the last completion was seen */
 	_Atomic uint32_t nr_open; /* submitters that have opened their ports, or failed to */
 	_Atomic bool go; /* the first to the others: start_ns is known */
 };

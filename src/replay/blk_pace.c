@@ -24,6 +24,7 @@
 #define TURN_SPIN_NS (10 * NS_PER_US)
 #define OTHERS_START_NS (5 * NS_PER_MS)
 #define DONE_MAX 256
+#define CALL_MAX_NS (50 * NS_PER_US)
 
 static bool is_think(const struct blk_submitter *sub)
 {
@@ -47,10 +48,21 @@ static bool look(struct blk_submitter *sub)
 
 /* Completions. */
 
+/*
+ * The program's think time began when the device was done, and ended when the device had the next
+ * request. So what it takes until a completion is seen, and from the start of a request to the
+ * device, is part of it: the wake-up, if somebody slept, and about half of the call.
+ */
+static uint32_t way_ns(const struct blk_submitter *sub)
+{
+	return (uint32_t)((sub->woken ? sub->run->ticker.wakeup_ns : 0) + sub->call_ns / 2);
+}
+
 /* In mode think under the graph's lock. */
 static void finish(struct blk_submitter *sub, struct blk_slot *s, uint64_t now_ns, int32_t result)
 {
 	s->result = result;
+	s->seen_late_ns = s->fate == BLK_MAKE ? way_ns(sub) : 0;
 	s->end_ns = now_ns > s->start_ns ? now_ns : s->start_ns;
 	if (is_think(sub))
 		blk_graph_complete(sub->run, s);
@@ -84,6 +96,7 @@ static void take_completions(struct blk_submitter *sub)
 		(void)atomic_fetch_sub_explicit(&sub->run->shared.in_flight, nr,
 						memory_order_relaxed);
 	}
+	sub->woken = false;
 }
 
 /* Starting. */
@@ -262,14 +275,24 @@ static enum why start_due(struct blk_submitter *sub, uint64_t *turn, uint64_t *r
 	return is_stopping(sub) ? WHY_ENDED : WHY_LOADER;
 }
 
+/* A call that was interrupted, or had to wait, says nothing of the others. */
+static void note_call(struct blk_submitter *sub, uint64_t ns)
+{
+	if (ns < CALL_MAX_NS)
+		sub->call_ns = sub->call_ns ? (7 * sub->call_ns + ns) / 8 : ns;
+}
+
 static int submit(struct blk_submitter *sub, struct err *err)
 {
+	uint64_t before_ns = now(sub), nr_before = sub->port.nr_submits;
 	int r;
 
 	while ((r = sub->port.engine->submit(&sub->port, err)) > 0) {
 		(void)look(sub);
 		take_completions(sub);
 	}
+	if (sub->port.nr_submits == nr_before + 1)
+		note_call(sub, now(sub) - before_ns);
 	return r;
 }
 
@@ -301,6 +324,7 @@ static enum why start_and_submit(struct blk_submitter *sub, uint64_t *ret_due_ns
 static void sleep_until_event(struct blk_submitter *sub, uint64_t ns)
 {
 	sub->port.engine->wait(&sub->port, ns, sub->in_flight > 0);
+	sub->woken = true;
 }
 
 /* Others can make something ready, or give room, and nobody wakes it. */

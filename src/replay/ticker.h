@@ -26,6 +26,7 @@ struct ticker {
 	uint64_t base_ticks, base_ns;
 	uint64_t mult; /* ns per tick, 32.32 */
 	uint64_t spin_ns; /* how long before a deadline a sleep must end: measured */
+	uint64_t wakeup_ns; /* how late a sleep ends, as a rule: measured */
 };
 
 /* Takes some ms to measure the counter and the latency of wake-ups. */
