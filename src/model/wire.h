@@ -27,9 +27,17 @@
 #define WIRE_AGENT_BASE 0x70000000
 
 #define WIRE_BLOCK_BYTES 4096
-#define WIRE_RING_BYTES 0x100000
-/* A call that could need more is left to the recorder; a ring has room for several. */
-#define WIRE_RECORD_MAX_BYTES 0x28000
+/*
+ * Rings are small at first, and made larger when they were found without room: both are
+ * powers of 2. Small records get no more than WIRE_RING_CACHED_BYTES, which a cache can hold.
+ */
+#define WIRE_RING_FIRST_BYTES 0x40000
+#define WIRE_RING_CACHED_BYTES 0x100000
+#define WIRE_RING_MOST_BYTES 0x400000
+#define WIRE_RECORD_LARGE_BYTES 0x18000
+/* A call that could need more is left to the recorder; a ring has room for two of them. */
+#define WIRE_RECORD_MOST_OF(ring_bytes) ((ring_bytes) / 8 * 3)
+#define WIRE_RECORD_MAX_BYTES WIRE_RECORD_MOST_OF(WIRE_RING_MOST_BYTES)
 #define WIRE_NR_SLOTS 128
 
 #define WIRE_NR_CALLS 512
@@ -79,7 +87,9 @@ struct wire_block {
 	uint64_t where; /* what names mean to the thread; the recorder's */
 	uint64_t cpu_ticks; /* after so many it asks for its processor time again; the recorder's */
 	uint64_t cpu_tsc; /* when it has done so last */
-	uint64_t pad;
+	uint64_t ring_bytes; /* the recorder's */
+	uint64_t needed_bytes; /* by a record for which there was no room; 0: none */
+	uint64_t pad[3];
 	uint64_t tail; /* bytes ever taken; the recorder's */
 };
 
@@ -91,7 +101,7 @@ static_assert(offsetof(struct wire_block, ret) == WIRE_AT_RET, "layout");
 static_assert(offsetof(struct wire_block, rsp) == WIRE_AT_RSP, "layout");
 static_assert(offsetof(struct wire_block, regs) == WIRE_AT_REGS, "layout");
 static_assert(offsetof(struct wire_block, saved) == WIRE_AT_SAVED, "layout");
-static_assert(offsetof(struct wire_block, tail) == 224, "tail has a cache line of its own");
+static_assert(offsetof(struct wire_block, tail) == 256, "tail has a cache line of its own");
 
 enum wire_when {
 	WIRE_IN = 1,
@@ -186,7 +196,7 @@ static inline __attribute__((always_inline)) uint64_t wire_name(uint64_t where, 
 }
 
 #define WIRE_RULES_BYTES ((WIRE_NR_RULES * sizeof(struct wire_rule) + 4095) / 4096 * 4096)
-#define WIRE_SLOT_BYTES (WIRE_BLOCK_BYTES + WIRE_RING_BYTES)
+#define WIRE_SLOT_BYTES (WIRE_BLOCK_BYTES + WIRE_RING_MOST_BYTES)
 #define WIRE_NAMES_BYTES (WIRE_NR_NAMES * sizeof(uint64_t))
 #define WIRE_SLOTS_AT (WIRE_RULES_BYTES + WIRE_NAMES_BYTES)
 #define WIRE_SHARED_BYTES (WIRE_SLOTS_AT + (uint64_t)WIRE_NR_SLOTS * WIRE_SLOT_BYTES)

@@ -142,6 +142,24 @@ static int mode_calls(int argc, char **argv)
 	return argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0;
 }
 
+/* sizes N: writes of 1 KiB up to 1 MiB and down again, N times. */
+static int mode_sizes(int argc, char **argv)
+{
+	static unsigned char out[1 << 20];
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 3, i, at = 0;
+	int fd = (int)must(open("sizes", O_RDWR | O_CREAT | O_CLOEXEC, 0600), "sizes");
+
+	for (i = 0; i < nr * 21; i++) {
+		size_t len = (size_t)1024 << (i % 21 < 11 ? i % 21 : 21 - i % 21);
+
+		memset(out, (int)('a' + i % 26), len);
+		memcpy(out, &"0123456789abcdef"[i % 8], 8);
+		must(counted_call(COUNT_pwrite64, fd, (long)out, (long)len, (long)at), "pwrite64");
+		at += (unsigned int)len;
+	}
+	return 0;
+}
+
 /* many N: so many writes, all over a small file. */
 static int mode_many(int argc, char **argv)
 {
@@ -160,6 +178,7 @@ static const struct {
 } modes[] = {
 	{ "calls", mode_calls },
 	{ "many", mode_many },
+	{ "sizes", mode_sizes },
 	{ "threads", mode_threads },
 	{ "exec-other", mode_exec_other },
 	{ "exec-race", mode_exec_race },

@@ -409,6 +409,21 @@ def huge():
     equal(len(trace.events("--call=mkdirat", "--errno=EFAULT")), 1, "EFAULT")
 
 
+@case("writes of all sizes, whatever room there is for them, have their data")
+def sizes():
+    audit = ["--net=audit"] if RECORDER == "inproc" else []
+    record(TORTURE, "sizes", "8", options=["--contents=0", *audit])
+    trace = Trace()
+    trace.must_be_complete()
+    for path, content in rebuild(trace).items():
+        with open(path, "rb") as f:
+            expect(f.read() == content, f"{path} is not what the trace makes of it")
+    if audit:
+        out = run(REPRISE, "show", "--meta", "trace")[1].decode()
+        # A size for which there was no room is left to the tracer once, not each of 56 times.
+        expect(int(re.search(r'net_left: "(\d+)"', out)[1]) < 40, f"the rings do not grow: {out}")
+
+
 @case("arguments of a megabyte, names that are no text")
 def long_arguments():
     words = ["x" * 100000] * 10

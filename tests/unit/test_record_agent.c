@@ -358,7 +358,8 @@ static void rig_open(struct rig *g, const char *path)
 	g->at = (struct agent_thread){ .space = &g->space,
 				       .slot = 1,
 				       .block = (void *)g->slot,
-				       .ring = g->slot + WIRE_BLOCK_BYTES };
+				       .ring = g->slot + WIRE_BLOCK_BYTES,
+				       .ring_bytes = WIRE_RING_FIRST_BYTES };
 	g->t = (struct tracee){ .tid = getpid(), .pid = getpid(), .state = TRACEE_RUNNING };
 	g->t.agent = &g->at;
 	arena_init(&g->t.arena);
@@ -453,13 +454,57 @@ static void survives_any_ring(void **state)
 	unlink(path);
 }
 
+/* A ring gets larger for what had no room in it, up to what suits such records, and is empty then. */
+static void ring_grows(void **state)
+{
+	static const struct {
+		uint64_t from, need, to;
+	} cases[] = {
+		{ WIRE_RING_FIRST_BYTES, 0, WIRE_RING_FIRST_BYTES },
+		{ WIRE_RING_FIRST_BYTES, 4096, 2 * WIRE_RING_FIRST_BYTES },
+		{ WIRE_RING_FIRST_BYTES, WIRE_RECORD_MAX_BYTES, WIRE_RING_MOST_BYTES },
+		{ WIRE_RING_CACHED_BYTES, 4096, WIRE_RING_CACHED_BYTES },
+		{ WIRE_RING_CACHED_BYTES, WIRE_RECORD_LARGE_BYTES, 2 * WIRE_RING_CACHED_BYTES },
+		{ WIRE_RING_MOST_BYTES, WIRE_RECORD_LARGE_BYTES, WIRE_RING_MOST_BYTES },
+		{ WIRE_RING_MOST_BYTES, UINT64_MAX, WIRE_RING_MOST_BYTES },
+		{ WIRE_RING_FIRST_BYTES, UINT64_MAX, WIRE_RING_MOST_BYTES },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct wire_block b = { .ring_bytes = cases[i].from,
+					.needed_bytes = cases[i].need };
+		struct agent_thread at = { .block = &b, .ring_bytes = cases[i].from, .tail = 40 };
+
+		b.head = b.call_head = b.tail = 40;
+		drain_grow_ring(&at);
+		assert_int_equal(at.ring_bytes, cases[i].to);
+		assert_int_equal(b.ring_bytes, cases[i].to);
+		assert_int_equal(b.needed_bytes, 0);
+		assert_int_equal(b.head, at.tail);
+		assert_int_equal(b.tail, at.tail);
+		/* What is not taken yet stays where it is. */
+		b = (struct wire_block){ .ring_bytes = 4096, .needed_bytes = 9, .head = 48 };
+		at = (struct agent_thread){ .block = &b, .ring_bytes = 4096, .tail = 40 };
+		drain_grow_ring(&at);
+		assert_int_equal(at.ring_bytes, 4096);
+		assert_int_equal(b.head, 48);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_time_by_the_counter), cmocka_unit_test(decodes),
-		cmocka_unit_test(knows_what_is_in_eax),	      cmocka_unit_test(finds_sites),
-		cmocka_unit_test(takes_no_jump_too_far),      cmocka_unit_test(survives_any_file),
-		cmocka_unit_test(survives_any_ring),	      cmocka_unit_test(rules_fit_rows),
+		cmocka_unit_test(counts_time_by_the_counter),
+		cmocka_unit_test(decodes),
+		cmocka_unit_test(knows_what_is_in_eax),
+		cmocka_unit_test(finds_sites),
+		cmocka_unit_test(takes_no_jump_too_far),
+		cmocka_unit_test(survives_any_file),
+		cmocka_unit_test(ring_grows),
+		cmocka_unit_test(survives_any_ring),
+		cmocka_unit_test(rules_fit_rows),
 		cmocka_unit_test(leaves_calls_to_the_tracer),
 	};
 

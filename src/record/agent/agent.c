@@ -123,10 +123,12 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 	at->slot = slot;
 	at->block = b = agent_block_of(im, slot);
 	at->ring = (uint8_t *)b + WIRE_BLOCK_BYTES;
+	at->ring_bytes = WIRE_RING_FIRST_BYTES;
 	*b = (struct wire_block){
 		.self = im->remote + slot_offset(slot),
 		.off = im->off,
 		.ring = im->remote + slot_offset(slot) + WIRE_BLOCK_BYTES,
+		.ring_bytes = WIRE_RING_FIRST_BYTES,
 		.rules = im->remote,
 		.where = names_where(tr->agent, t),
 		.cpu_ticks = ticks_in_ns(&tr->agent->ticks, CPU_EVERY_NS),
@@ -418,6 +420,8 @@ bool agent_at_stop(struct tracer *tr, struct tracee *t)
 	if (t->agent->block->phase != WIRE_OUTSIDE) {
 		fault = t->agent->block->phase != WIRE_CALLING && is_fault(t);
 		take_out(tr, t);
+	} else {
+		drain_grow_ring(t->agent);
 	}
 	t->agent->stop_ns = tracer_now(tr);
 	return fault;

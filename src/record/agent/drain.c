@@ -271,7 +271,7 @@ static void give_up(struct tracer *tr, struct tracee *t)
 }
 
 /* So much room is given back to the thread at a time, while it runs. */
-#define GIVE_BACK_BYTES (WIRE_RING_BYTES / 16)
+#define GIVE_BACK_SHARE 16
 
 static void give_back(struct agent_thread *at, uint64_t tail)
 {
@@ -282,32 +282,32 @@ static void give_back(struct agent_thread *at, uint64_t tail)
 /* Up to the head, or to where nothing makes sense. */
 static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head)
 {
-	uint64_t tail = t->agent->tail, now_ns = tracer_now(tr);
+	uint64_t size = t->agent->ring_bytes, tail = t->agent->tail, now_ns = tracer_now(tr);
 	struct wire_record rec;
 
-	if (head - tail > WIRE_RING_BYTES)
+	if (head - tail > size)
 		return false;
 	while (tail != head) {
-		uint64_t at = tail % WIRE_RING_BYTES;
+		uint64_t at = tail % size;
 
-		if (WIRE_RING_BYTES - at < sizeof(rec.size_bytes) + sizeof(rec.nr))
+		if (size - at < sizeof(rec.size_bytes) + sizeof(rec.nr))
 			return false;
 		memcpy(&rec, t->agent->ring + at, sizeof(rec.size_bytes) + sizeof(rec.nr));
-		if (rec.size_bytes > WIRE_RING_BYTES - at || rec.size_bytes > head - tail ||
+		if (rec.size_bytes > size - at || rec.size_bytes > head - tail ||
 		    rec.size_bytes % 8)
 			return false;
 		if (rec.nr != WIRE_SKIP) {
 			if (rec.size_bytes < sizeof(rec))
 				return false;
 			memcpy(&rec, t->agent->ring + at, sizeof(rec));
-			if (rec.size_bytes > WIRE_RING_BYTES - at ||
+			if (rec.size_bytes > size - at ||
 			    !put_record(tr, t, &rec, t->agent->ring + at + sizeof(rec), now_ns))
 				return false;
-		} else if (rec.size_bytes != WIRE_RING_BYTES - at) {
+		} else if (rec.size_bytes != size - at) {
 			return false;
 		}
 		tail += rec.size_bytes;
-		if (tail - t->agent->given_back >= GIVE_BACK_BYTES)
+		if (tail - t->agent->given_back >= size / GIVE_BACK_SHARE)
 			give_back(t->agent, tail);
 	}
 	return true;
@@ -332,17 +332,43 @@ uint64_t drain_thread(struct tracer *tr, struct tracee *t)
 	return taken;
 }
 
+/* For so large a record; it may be no number that the agent has left. */
+static uint64_t larger_ring(uint64_t bytes, uint64_t need)
+{
+	uint64_t most =
+		need < WIRE_RECORD_LARGE_BYTES ? WIRE_RING_CACHED_BYTES : WIRE_RING_MOST_BYTES;
+
+	do
+		bytes *= 2;
+	while (bytes < most && need > WIRE_RECORD_MOST_OF(bytes));
+	return bytes <= most ? bytes : 0;
+}
+
+void drain_grow_ring(struct agent_thread *at)
+{
+	struct wire_block *b = at->block;
+	uint64_t bytes = b->needed_bytes ? larger_ring(at->ring_bytes, b->needed_bytes) : 0;
+
+	b->needed_bytes = 0;
+	if (!bytes || at->is_damaged || b->head != at->tail)
+		return;
+	at->ring_bytes = b->ring_bytes = bytes;
+	b->head = b->call_head = 0;
+	at->tail = 0;
+	give_back(at, 0);
+}
+
 bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 {
-	uint64_t at = call_head % WIRE_RING_BYTES, now_ns = tracer_now(tr);
+	uint64_t size = t->agent->ring_bytes, at = call_head % size, now_ns = tracer_now(tr);
 	const uint8_t *bytes = t->agent->ring + at;
 	struct wire_record rec;
 	struct copies in;
 
-	if (tr->silent || WIRE_RING_BYTES - at < sizeof(rec))
+	if (tr->silent || size - at < sizeof(rec))
 		return false;
 	memcpy(&rec, bytes, sizeof(rec));
-	if (rec.in_bytes > WIRE_RING_BYTES - at - sizeof(rec))
+	if (rec.in_bytes > size - at - sizeof(rec))
 		return false;
 	in = copies_of(bytes + sizeof(rec), rec.in_bytes);
 	if (!begin_call(tr, t, &rec, &in))

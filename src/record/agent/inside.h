@@ -74,6 +74,7 @@ struct agent_thread {
 	bool is_damaged; /* its ring: nothing more is taken from there */
 	struct wire_block *block; /* here; NULL without a slot */
 	const uint8_t *ring;
+	uint64_t ring_bytes;
 	uint64_t tail; /* bytes ever taken; the thread is told of them at times */
 	uint64_t given_back;
 	uint64_t stop_ns; /* of its last stop: what it records is later */
@@ -182,6 +183,8 @@ uint64_t names_where(const struct agent *a, const struct tracee *t);
 
 /* How many bytes were taken. */
 uint64_t drain_thread(struct tracer *tr, struct tracee *t);
+/* The thread is stopped outside of the agent, and its ring is empty: if it had no room, it gets more. */
+void drain_grow_ring(struct agent_thread *at);
 /*
  * The call whose record begins at call_head, and is not published, becomes the
  * one that the tracer follows. False: it is damaged, or another call has begun.

@@ -225,8 +225,8 @@ INSIDE uint64_t record_len(const struct wire_block *b, const struct wire_rule *r
 INSIDE struct wire_record *make_room(struct wire_block *b, uint64_t need)
 {
 	uint64_t tail = __atomic_load_n(&b->tail, __ATOMIC_ACQUIRE); /* pairs with the drain's */
-	uint64_t left = WIRE_RING_BYTES - (b->head - tail);
-	uint64_t at = b->head % WIRE_RING_BYTES, to_end = WIRE_RING_BYTES - at;
+	uint64_t left = b->ring_bytes - (b->head - tail);
+	uint64_t at = b->head & (b->ring_bytes - 1), to_end = b->ring_bytes - at;
 	struct wire_record *rec = (struct wire_record *)(b->ring + at);
 
 	if (to_end >= need)
@@ -278,9 +278,11 @@ AGENT int agent_enter(struct wire_block *b)
 	need = record_len(b, r);
 	if (need > WIRE_RECORD_MAX_BYTES)
 		return 0;
-	rec = make_room(b, need);
-	if (!rec)
+	rec = need <= WIRE_RECORD_MOST_OF(b->ring_bytes) ? make_room(b, need) : 0;
+	if (!rec) {
+		b->needed_bytes = need;
 		return 0;
+	}
 	b->call_head = b->head;
 	b->limit = (uint64_t)rec + need;
 	b->rule = (uint64_t)(r - (const struct wire_rule *)b->rules);
@@ -327,7 +329,8 @@ INSIDE uint64_t processor_ns(struct wire_block *b, uint64_t tsc)
 AGENT void agent_leave(struct wire_block *b)
 {
 	const struct wire_rule *r = (const struct wire_rule *)b->rules + b->rule;
-	struct wire_record *rec = (struct wire_record *)(b->ring + b->call_head % WIRE_RING_BYTES);
+	struct wire_record *rec =
+		(struct wire_record *)(b->ring + (b->call_head & (b->ring_bytes - 1)));
 	uint8_t *end = (uint8_t *)(rec + 1) + rec->in_bytes;
 
 	rec->exit_tsc = read_tsc();
