@@ -181,6 +181,7 @@ static const struct {
 	{ "sizes", mode_sizes },
 	{ "threads", mode_threads },
 	{ "exec-other", mode_exec_other },
+	{ "exec-wakers", mode_exec_wakers },
 	{ "exec-race", mode_exec_race },
 	{ "leader-exits", mode_leader_exits },
 	{ "serve", mode_serve },

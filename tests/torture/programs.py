@@ -46,6 +46,16 @@ def exec_other():
         os.unlink("counts")
 
 
+@case("threads wake each other all the time, and another makes execve")
+def exec_wakers():
+    for _ in range(5):
+        record(TORTURE, "exec-wakers", "4", options=["--force"])
+        trace = Trace()
+        stat = trace.must_be_complete(KILLED)
+        equal((stat["threads"] >= 6, stat["processes"]), (True, 1), "threads, processes")
+        os.unlink("counts")
+
+
 @case("threads begin and end during execve, twenty times over")
 def exec_race():
     record(TORTURE, "exec-race", "20")

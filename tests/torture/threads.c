@@ -112,6 +112,31 @@ int mode_exec_other(int argc, char **argv)
 		pause();
 }
 
+static pthread_mutex_t handed_over = PTHREAD_MUTEX_INITIALIZER;
+
+static void *hand_over(void *arg)
+{
+	for (;;) {
+		pthread_mutex_lock(&handed_over);
+		some_calls("lock", 1, (unsigned int)(uintptr_t)arg);
+		pthread_mutex_unlock(&handed_over);
+	}
+	return NULL;
+}
+
+/* exec-wakers N: N threads and the first hand over a lock, and so wake each other, until another makes execve. */
+int mode_exec_wakers(int argc, char **argv)
+{
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 4, i;
+	static const struct exec_target target = { "calls", "100" };
+
+	for (i = 0; i < nr; i++)
+		start(hand_over, i);
+	start(exec_soon, (uintptr_t)&target);
+	(void)hand_over(NULL); /* never returns */
+	return 1;
+}
+
 static void *exit_at_once(void *arg)
 {
 	some_calls("short", (unsigned int)(uintptr_t)arg & 1, 1);

@@ -56,6 +56,7 @@ typedef int (*mode_fn)(int argc, char **argv);
 
 int mode_threads(int argc, char **argv);
 int mode_exec_other(int argc, char **argv);
+int mode_exec_wakers(int argc, char **argv);
 int mode_exec_race(int argc, char **argv);
 int mode_leader_exits(int argc, char **argv);
 int mode_serve(int argc, char **argv);

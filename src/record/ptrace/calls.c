@@ -472,6 +472,13 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 		tracer_finish_exec(tr, t);
 }
 
+/* The futex calls that wake and tell how many: others return no count, or wait themselves. */
+static bool wakes(const struct row *row, const struct outcome *o)
+{
+	return row && row_class(row) == C_WAIT && !(row->class & A_WAITS) &&
+	       row->result == RESULT_COUNT && !o->err && o->ret > 0;
+}
+
 static void on_exit_stop(struct tracer *tr, struct tracee *t,
 			 const struct __ptrace_syscall_info *info, uint64_t seen_ns)
 {
@@ -479,6 +486,7 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 	bool uses_gs = t->row && sets_gs(t);
 	bool execing = t->execing;
 
+	t->has_woken = wakes(t->row, &o);
 	tracer_finish_call(tr, t, o, seen_ns);
 	t->execing = false;
 	if (uses_gs && !o.err)

@@ -212,6 +212,8 @@ void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 {
 	struct value args[3] = { { 0 } };
 
+	if (tr->waker.tracee == t)
+		tr->waker.tracee = NULL;
 	if (t->state == TRACEE_IN_CALL && t->row && clones_is_one(t->row) && !t->has_child)
 		find_orphan(tr, t);
 	agent_end_thread(tr, t);

@@ -63,6 +63,7 @@ struct tracee {
 	bool has_child; /* that was told of */
 	struct hidden_flag hidden;
 	uint64_t enter_ns, held_ns;
+	bool has_woken; /* others, by the call that has just ended */
 	uint64_t carried_ns; /* held since the last call that was recorded, for the next */
 	uint64_t event_cpu_ns; /* its CPU time at the last event; 0: not known */
 	uint64_t nr_gap_stops; /* since then, in calls that are not recorded */

@@ -34,6 +34,45 @@ void tracer_resume(struct tracer *tr, struct tracee *t, int signo)
 	(void)ptrace(request, t->tid, NULL, (void *)(intptr_t)signo);
 }
 
+/*
+ * Wakers. A thread that was woken stops at the end of its wait, and until we have
+ * seen that and let it go, its waker would be back at the lock that it gave up: a
+ * traced program would seldom hand over a lock that it hands over most of the time.
+ * So who has woken somebody goes on after those that are stopped already.
+ */
+
+/* As many stops of others, in case they do not end. */
+#define HOLD_BACK_STOPS 8u
+
+static void let_waker_go(struct tracer *tr)
+{
+	struct tracee *t = tr->waker.tracee;
+
+	tr->waker.tracee = NULL;
+	if (!t)
+		return;
+	t->carried_ns += tracer_now(tr) - tr->waker.since_ns;
+	tracer_resume(tr, t, 0);
+}
+
+static void hold_waker_back(struct tracer *tr, struct tracee *t)
+{
+	let_waker_go(tr);
+	tr->waker = (struct waker){ .tracee = t, .since_ns = tracer_now(tr) };
+}
+
+/* The next stop that is there, as long as a waker has to wait; else 0. */
+static pid_t take_before_waker(struct tracer *tr, int *ret_status)
+{
+	pid_t tid = 0;
+
+	if (tr->waker.tracee && tr->waker.nr_stops++ < HOLD_BACK_STOPS)
+		tid = waitpid(-1, ret_status, __WALL | WNOHANG);
+	if (tid <= 0)
+		let_waker_go(tr);
+	return tid > 0 ? tid : 0;
+}
+
 /* Signals. */
 
 /* True: the signal is to be delivered with a single step. */
@@ -85,6 +124,8 @@ static void on_event_stop(struct tracer *tr, struct tracee *t, int signo)
 
 static void detach(struct tracer *tr, struct tracee *t, int signo)
 {
+	if (tr->waker.tracee == t)
+		tr->waker.tracee = NULL;
 	tracer_close_stream(tr, t);
 	clones_put_back(t);
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)signo);
@@ -162,7 +203,10 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	/* Other stops are within calls, or have their time in the events of calls. */
 	if (plain_signal)
 		t->carried_ns += tracer_now(tr) - seen_ns;
-	if (step)
+	if (t->has_woken) {
+		t->has_woken = false;
+		hold_waker_back(tr, t);
+	} else if (step)
 		(void)ptrace(PTRACE_SINGLESTEP, t->tid, NULL, (void *)(intptr_t)signo);
 	else
 		tracer_resume(tr, t, plain_signal ? signo : 0);
@@ -265,6 +309,7 @@ static void stop_with_job(struct tracer *tr)
 	int status;
 	pid_t tid;
 
+	let_waker_go(tr);
 	while (nr_ms < QUIET_MS) {
 		tid = waitpid(-1, &status, __WALL | WNOHANG);
 		if (tid > 0)
@@ -282,9 +327,11 @@ static void stop_with_job(struct tracer *tr)
 /* What agents have recorded is taken in while nobody stops. */
 static pid_t wait_and_drain(struct tracer *tr, int *ret_status)
 {
+	pid_t tid = take_before_waker(tr, ret_status);
 	uint64_t taken = 0;
-	pid_t tid;
 
+	if (tid)
+		return tid;
 	if (!agent_is_at_work(tr))
 		waiting_forget_rings(&tr->waiting);
 	while (agent_is_at_work(tr) && waiting_must_look(&tr->waiting, clock_monotonic_ns())) {

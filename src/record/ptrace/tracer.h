@@ -35,6 +35,13 @@ struct signals {
 	struct itimerval timer;
 };
 
+/* A thread that is stopped at the end of a call by which it woke others. */
+struct waker {
+	struct tracee *tracee; /* NULL: there is none */
+	uint64_t since_ns;
+	unsigned int nr_stops; /* of others, that came first */
+};
+
 struct tracer {
 	const struct record_options *o;
 	struct record_result *res;
@@ -61,6 +68,7 @@ struct tracer {
 	uint64_t start_ns; /* of the monotonic clock */
 	uint64_t next_tick_ns, tick_ns;
 	struct waiting waiting;
+	struct waker waker;
 	struct jobs jobs;
 	uint64_t next_space;
 	struct cost cost;
