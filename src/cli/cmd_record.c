@@ -31,7 +31,7 @@ struct options {
 };
 
 static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
-static const char *const recorder_words[] = { "ptrace", "inproc", "auto", NULL };
+static const char *const recorder_words[] = { "auto", "ptrace", "inproc", NULL };
 static const char *const full_words[] = { "continue", "stop", NULL };
 static const char *const net_words[] = { "on", "audit", NULL };
 static const char *const death_words[] = { "stop", "continue", NULL };
@@ -71,9 +71,9 @@ static const struct option_spec specs[] = {
 		   "when the recorder is killed: stop the program too, or let it go on",
 		   .default_text = "stop; with --attach continue"),
 	OPT_CHOICE(0, "recorder", "WAY", struct options, recorder, recorder_words,
-		   "how calls are seen: by ptrace alone, by an agent in the program too, or so "
-		   "where that is possible and pays",
-		   .default_text = "ptrace"),
+		   "how calls are seen: by ptrace, and by an agent in the program where that is "
+		   "possible and pays; by ptrace alone; by the agent from the beginning",
+		   .default_text = "auto"),
 	OPT_CHOICE(
 		0, "net", "WHAT", struct options, net, net_words,
 		"the filter that stops calls which are not the agent's: on, or on with an audit of "
@@ -235,7 +235,7 @@ static void print_summary(const struct record_options *ro, const struct record_r
 	if (res->slowdown_percent)
 		buf_printf(&b, ", slowed down about %.1fx", (double)res->slowdown_percent / 100);
 	if (*res->by_ptrace.text)
-		buf_printf(&b, "; by ptrace: %s", res->by_ptrace.text);
+		buf_printf(&b, "; no agent: %s", res->by_ptrace.text);
 	if (res->nr_losses)
 		buf_printf(&b, "; %llu ledger entr%s", (unsigned long long)res->nr_losses,
 			   res->nr_losses == 1 ? "y" : "ies");

@@ -67,6 +67,9 @@ CHOICES = {
         ("for i in 1 2 3 4 5 6 7 8 9; do dd if=/dev/zero of=/dev/null bs=1 count=50 status=none; done", 40, 100),
 }
 
+# What can be had by ptrace alone.
+BY_PTRACE = ("--path=/etc", "--exclude-path=/usr", "--on-death=continue")
+
 RANDOM = re.compile(r"^(getrandom|sysinfo|read\(fd=3, buf=\".*\", count=4\)|getrusage|blob|stream|meta|tree_entry\(.*\"/((proc|dev|sys)\b|tmp\"))|"
                     r"^tree_entry\(tree=final, path=\"/(etc|usr|var|root)")
 PATTERNS = [
@@ -158,6 +161,16 @@ def choose(script, least, most, scratch):
     return [] if least <= share <= most else [f"of all events the agent recorded {share} %"]
 
 
+def fall_back(option, scratch):
+    """What is wrong when nobody chose a recorder, and this cannot be had with an agent."""
+    trace = os.path.join(scratch, "t.trace")
+    p = subprocess.run([REPRISE, "record", "-f", "-o", trace, option, "--", "/bin/sh", "-c", "exit 7"],
+                       stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False)
+    if p.returncode != 7 or "; no agent: " not in p.stderr:
+        return [f"{p.returncode}: {p.stderr}"]
+    return []
+
+
 def report(number, name, problems):
     print(f"{'not ' if problems else ''}ok {number} - {name}")
     for line in problems[:30]:
@@ -173,7 +186,7 @@ def main():
         if p.returncode:
             print("1..0 # SKIP " + p.stderr.strip())
             return 0
-        print(f"1..{len(PROGRAMS) + len(CHOICES)}")
+        print(f"1..{len(PROGRAMS) + len(CHOICES) + len(BY_PTRACE)}")
         for number, (name, script) in enumerate(PROGRAMS.items(), 1):
             tool = name if name in ("perl", "tar") else TOOLS.get(name)
             if tool and not shutil.which(tool):
@@ -185,6 +198,8 @@ def main():
                 os.remove(os.path.join(scratch, trace + ".trace"))
         for number, (name, (script, least, most)) in enumerate(CHOICES.items(), len(PROGRAMS) + 1):
             failed += report(number, name, choose(script, least, most, scratch))
+        for number, option in enumerate(BY_PTRACE, len(PROGRAMS) + len(CHOICES) + 1):
+            failed += report(number, f"{option} without a word about the recorder", fall_back(option, scratch))
     return 1 if failed else 0
 
 

@@ -128,7 +128,8 @@ def traced(scratch, program, prefix):
     text, imported, recorded = (os.path.join(scratch, n) for n in ("text", "imported", "recorded"))
     command = ["sh", "-ec", program.script]
     must(prefix + STRACE + ["-o", text, *command], make_work(scratch, program.prepare))
-    must(prefix + [REPRISE, "record", "-q", "-f", "-o", recorded, "--", *command], make_work(scratch, program.prepare))
+    must(prefix + [REPRISE, "record", "-q", "--recorder=ptrace", "-f", "-o", recorded, "--", *command],
+         make_work(scratch, program.prepare))
     must([REPRISE, "import", "--strict", "-f", "-o", imported, text])
     return recorded, imported
 

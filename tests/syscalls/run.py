@@ -41,12 +41,12 @@ class Way:
 # With anything left out a seccomp filter chooses the calls, which so stop in another way. No
 # program makes calls of macOS: then all calls are chosen.
 RECORDERS = {
-    "ptrace": Way(),
-    "ptrace-filter": Way("--contents=0", "--exclude=mac_*"),
-    "ptrace-some": Way("--contents=0", classes=["data", "lock", "xattr", "net", "pipe", "signal", "map"]),
-    "ptrace-no-data": Way("--data=none", data=False),
+    "ptrace": Way("--recorder=ptrace"),
+    "ptrace-filter": Way("--recorder=ptrace", "--contents=0", "--exclude=mac_*"),
+    "ptrace-some": Way("--recorder=ptrace", "--contents=0", classes=["data", "lock", "xattr", "net", "pipe", "signal", "map"]),
+    "ptrace-no-data": Way("--recorder=ptrace", "--data=none", data=False),
     "inproc": Way("--recorder=inproc"),
-    "auto": Way("--recorder=auto"),
+    "auto": Way(),
     # The agent enters at every call of the loader and of the program's beginning, in one run or another.
     "auto-0": Way("--recorder=auto", after=0),
     "auto-1": Way("--recorder=auto", after=1),
