@@ -34,10 +34,10 @@ def all_parts():
         "figure9": _part("how many calls are under way at once (Figure 9)", ["H"], ["readrandom4"], ["default", "afap", "artc", "temporal", "overlap"],
                          rounds=3, experiment="concurrency"),
         "programs": _part("further programs, disk and SSD", ["H", "S"], MORE),
-        "fifo": _part("a disk that takes requests in order, beside one with a queue and an SSD", ["F", "H", "S"], ["own8", "queue", "barrier"],
-                      pairs=[("F", "H"), ("H", "F"), ("F", "S"), ("S", "F")]),
         "recorder": _part("traced by the agent in the program", ["H", "S"], QUICK, rounds=3, recorder="inproc"),
         "filesystem": _part(f"ext4 and {fs} on the SSD", ["S", f"S:fs={fs}"], ["own8", "cache", "rename", "commit", "sqlite", "postmark", "fillsync8"], rounds=3),
+        "fifo": _part("a disk that takes requests in order, beside one with a queue and an SSD", ["F", "H", "S"], ["own8", "queue", "barrier"],
+                      pairs=[("F", "H"), ("H", "F"), ("F", "S"), ("S", "F")]),
         "readahead": _part("the kernel reads ahead nothing, 128 KiB, 1 MiB", ["H:read-ahead=0", "H", "H:read-ahead=1024"], ["cache"], rounds=3),
         "modes": _part("further ways of replay", ["H", "S"], QUICK + ["readrandom4", "fillsync8"], OTHER_MODES, rounds=3),
     }
