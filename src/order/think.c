@@ -88,7 +88,8 @@ static struct held take_first(struct think_graph *g)
 
 static void land(struct think_graph *g, const struct held *h)
 {
-	if (g->from && g->landed.len == g->landed.cap) {
+	/* Moved when at least as many have left it, else it grows: each is moved once, on the average. */
+	if (g->from > g->landed.len / 2 && g->landed.len == g->landed.cap) {
 		g->landed.len -= g->from;
 		memmove(g->landed.items, g->landed.items + g->from,
 			g->landed.len * sizeof(*g->landed.items));

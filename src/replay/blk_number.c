@@ -95,8 +95,8 @@ void blk_tally_add(struct blk_tally *t, uint32_t kind, uint64_t end_ns)
 {
 	size_t *from = &t->from[kind];
 
-	/* Rather moved than grown: the queue is as long as what runs ahead. */
-	if (*from && t->ends[kind].len == t->ends[kind].cap) {
+	/* The queue is as long as what runs ahead. It is moved when at least as many have left it, else it grows. */
+	if (*from > t->ends[kind].len / 2 && t->ends[kind].len == t->ends[kind].cap) {
 		t->ends[kind].len -= *from;
 		memmove(t->ends[kind].items, t->ends[kind].items + *from,
 			t->ends[kind].len * sizeof(end_ns));
