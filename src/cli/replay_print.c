@@ -22,6 +22,7 @@ static const char *const phase_words[] = {
 	[RUN_LANE_EDGE] = "waits for",
 	[RUN_LANE_TIME] = "waits for its time",
 	[RUN_LANE_CALL] = "is in the call",
+	[RUN_LANE_PIPE] = "waits for the other end of a pipe",
 	[RUN_LANE_LOAD] = "waits for its next action",
 	[RUN_LANE_NOTE] = "waits to take a note",
 	[RUN_LANE_ENDED] = "has ended",
@@ -292,6 +293,13 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	if (res->nr_batched)
 		buf_printf(&b, "%-22s%llu made together with others: their times are shares\n",
 			   "batched reads", (unsigned long long)res->nr_batched);
+	if (res->nr_pipes || res->nr_pipes_broken) {
+		buf_printf(&b, "%-22s%llu made", "pipes", (unsigned long long)res->nr_pipes);
+		if (res->nr_pipes_broken)
+			buf_printf(&b, "; %llu came to a standstill and were simulated from there",
+				   (unsigned long long)res->nr_pipes_broken);
+		buf_putc(&b, '\n');
+	}
 	if (res->nr_requests) {
 		buf_printf(&b, "%-22s%llu made, at most %llu in flight at once", "async requests",
 			   (unsigned long long)res->nr_requests,
@@ -470,6 +478,11 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "opened_without_direct", res->nr_fallbacks_direct);
 	json_kv_bool(w, "no_copy_reads", o->no_copy_reads);
 	json_kv_u64(w, "batched_reads", res->nr_batched);
+	json_key(w, "pipes");
+	json_object_begin(w);
+	json_kv_u64(w, "made", res->nr_pipes);
+	json_kv_u64(w, "broken", res->nr_pipes_broken);
+	json_object_end(w);
 	json_key(w, "async_requests");
 	json_object_begin(w);
 	json_kv_u64(w, "made", res->nr_requests);

@@ -127,6 +127,9 @@ static bool knows(const struct bytes *b, const struct touch *touch)
 {
 	const struct turns *t = find(b, touch->res);
 
+	/* What a replay does not put in does not come out of it. */
+	if (touch->res->kind == RES_STREAM && !touch->res->real)
+		return false;
 	return t ? turns_know(t, touch->from, touch->to) : touch->to <= first_known(touch->res);
 }
 
@@ -269,7 +272,7 @@ bool bytes_step(struct bytes *b, const struct event *ev, const struct facts *fac
 		if (!(touch->how & TOUCH_WRITE) || !has_bytes(touch->res))
 			continue;
 		if (!asked)
-			lacks = lacks || event_lacks_data(ev) || shifts_bytes(ev);
+			lacks = lacks || event_lacks_data(ev) || shifts_bytes(ev) || facts->mixed;
 		asked = true;
 		/* Somewhere in the file: what was unknown stays so. */
 		if (touch->to == TOUCH_TO_END && !(touch->how & TOUCH_SIZE_WRITE) && !lacks)

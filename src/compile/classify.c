@@ -2,8 +2,10 @@
 /*
  * What becomes of an event: the table's column `replay` says what can be done
  * with such a call; what it was made on says what is done with this one. Calls on
- * pipes, sockets and the like are not made again: what they carry is order and
- * time, which edges and think time stand for.
+ * sockets, terminals and the like are not made again: what they carry is order and
+ * time, which edges and think time stand for. Pipes, eventfds and inotify that a
+ * call of the trace made are made again, as long as all that goes through a pipe
+ * is; what is left out loses it (streams_lose()).
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -36,11 +38,20 @@ static bool is_common_device(const struct fd_info *info)
 	       (minor_nr == 3 || minor_nr == 5 || minor_nr == 7 || minor_nr == 8 || minor_nr == 9);
 }
 
-static bool is_storage(const struct fsmodel *m, const struct res *fd)
+static bool is_stream(const struct fd_info *info)
+{
+	return info->object == FD_OBJECT_PIPE || info->object == FD_OBJECT_EVENTFD ||
+	       info->object == FD_OBJECT_INOTIFY;
+}
+
+static bool is_storage(const struct fsmodel *m, const struct fd_ref *ref)
 {
 	struct fd_info info;
 
-	fsmodel_fd_info(m, fd, &info);
+	fsmodel_fd_info(m, ref->fd, &info);
+	/* One that came in a message has nothing to be made from. */
+	if (is_stream(&info))
+		return info.real && (ref->made || ref->fd->slot >= 0);
 	switch (info.object) {
 	case FD_OBJECT_FILE:
 		return !info.lost;
@@ -50,6 +61,70 @@ static bool is_storage(const struct fsmodel *m, const struct res *fd)
 		return is_common_device(&info);
 	default:
 		return false;
+	}
+}
+
+/*
+ * Of what is no file, calls are made that move bytes, make descriptors or give
+ * them up. A replay's own ends never block, so their flags are its own affair;
+ * whether something was there in time, or anybody still there to read it, is luck.
+ */
+static bool may_be_on_stream(const struct event *ev)
+{
+	switch (ev->row->id) {
+	case SC_fcntl_setfl:
+	case SC_ioctl_fionbio:
+	case SC_ioctl_fioasync:
+		return false;
+	default:
+		break;
+	}
+	switch (row_class(ev->row)) {
+	case C_DATA:
+	case C_PIPE:
+	case C_DESC:
+	case C_WAIT: /* eventfd, inotify_init and their kin */
+		return ev->outcome.err != EAGAIN && ev->outcome.err != EPIPE;
+	default:
+		return false;
+	}
+}
+
+bool event_is_on_stream(const struct fsmodel *m, const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->fds.len; i++) {
+		struct fd_info info;
+
+		if (!facts->fds.items[i].fd)
+			continue;
+		fsmodel_fd_info(m, facts->fds.items[i].fd, &info);
+		if (is_stream(&info))
+			return true;
+	}
+	return false;
+}
+
+/* Requests have their own way to the kernel, which does not know streams. */
+bool row_is_async(const struct row *row)
+{
+	return row_class(row) == C_URING || row_class(row) == C_AIO;
+}
+
+void streams_lose(const struct fsmodel *m, const struct event *ev, const struct facts *facts,
+		  enum fate fate)
+{
+	if (fate == FATE_ACTION && !row_is_async(ev->row))
+		return;
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		const struct touch *t = &facts->touches.items[i];
+
+		if (t->res->kind == RES_STREAM && (t->how & (TOUCH_READ | TOUCH_WRITE)) &&
+		    t->from < t->to && t->to != TOUCH_TO_END)
+			fsmodel_lose(t->res);
+	}
+	for (size_t i = 0; row_is_async(ev->row) && i < facts->fds.len; i++) {
+		if (facts->fds.items[i].fd)
+			fsmodel_lose_ends(m, facts->fds.items[i].fd);
 	}
 }
 
@@ -72,7 +147,7 @@ static bool is_on_storage(const struct fsmodel *m, const struct event *ev,
 
 		if (!ref->fd)
 			continue;
-		if (is_storage(m, ref->fd))
+		if (is_storage(m, ref))
 			any = true;
 		else
 			all = false;
@@ -150,7 +225,8 @@ static enum fate fate_of_made(const struct fsmodel *m, const struct event *ev,
 	if (ev->row->result == RESULT_NEVER || ev->row->id == SC_umask ||
 	    ev->row->id == SC_close_range || is_plain_memory(ev, facts))
 		return FATE_NOTHING; /* what they leave behind is dropped, or applied where it counts */
-	if (!is_on_storage(m, ev, facts) || changes_what_is_no_storage(facts))
+	if (!is_on_storage(m, ev, facts) || changes_what_is_no_storage(facts) ||
+	    (!row_is_async(ev->row) && event_is_on_stream(m, facts) && !may_be_on_stream(ev)))
 		return FATE_SIMULATED;
 	if (is_close(ev->row) && !ev->outcome.err && !closes_for_good(facts))
 		return FATE_NOTHING;
@@ -186,6 +262,11 @@ bool outcome_is_free(const struct fsmodel *m, const struct event *ev, const stru
 		if (!facts->fds.items[i].fd)
 			continue;
 		fsmodel_fd_info(m, facts->fds.items[i].fd, &info);
+		if (info.object == FD_OBJECT_PIPE && info.real &&
+		    (row_class(ev->row) == C_DATA || row_class(ev->row) == C_PIPE))
+			continue;
+		if (ev->row->id == SC_inotify_add_watch && info.real)
+			continue;
 		if (info.object != FD_OBJECT_FILE)
 			return true;
 	}

@@ -220,6 +220,7 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	c->totals->nr_events++;
 	c->reads_unknown = bytes_step(&c->bytes, ev, facts);
 	count_fate(c->totals, fate);
+	streams_lose(c->model, ev, facts, fate);
 	if (ev->row->id == EV_cache_miss)
 		note_miss(c, t, ev);
 	if (!is_wanted(c, ev, facts))

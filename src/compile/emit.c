@@ -138,11 +138,26 @@ static void give_back_slots(struct compiler *c, const struct facts *facts,
 
 /* Translating. */
 
-static void translate_fds(const struct facts *facts, struct outcome *outcome)
+static bool is_file(const struct fsmodel *m, const struct res *fd)
 {
+	struct fd_info info;
+
+	fsmodel_fd_info(m, fd, &info);
+	return info.object == FD_OBJECT_FILE || info.object == FD_OBJECT_SPECIAL ||
+	       info.object == FD_OBJECT_URING;
+}
+
+static void translate_fds(const struct compiled *view, struct outcome *outcome)
+{
+	const struct facts *facts = view->facts;
+	bool files_only = row_is_async(view->ev->row);
+
 	for (size_t i = 0; i < facts->fds.len; i++) {
 		const struct fd_ref *ref = &facts->fds.items[i];
 		int32_t slot = ref->fd ? ref->fd->slot : -1;
+
+		if (files_only && ref->fd && !is_file(view->model, ref->fd))
+			slot = -1; /* a request that is not made */
 
 		if (ref->where)
 			*ref->where = value_int(slot);
@@ -325,13 +340,15 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 		a->flags |= ACTION_COMPAT;
 	if (lacks_data(ev))
 		a->flags |= ACTION_PARTIAL_DATA;
+	if (!row_is_async(ev->row) && event_is_on_stream(c->model, view->facts))
+		a->flags |= ACTION_STREAM;
 	if (outcome_is_free(c->model, ev, view->facts))
 		a->flags |= ACTION_ANY_OUTCOME;
 	else if (result_hash(ev->row, &ev->outcome, ev->args, &a->result))
 		note_result(c, a);
 	take_made_slots(c, view->facts, view->self.lane);
 	translate_fd_paths(c, view->facts);
-	translate_fds(view->facts, &a->outcome);
+	translate_fds(view, &a->outcome);
 	translate_maps(view->facts, &a->outcome);
 	if (view->facts->new_handle && !a->outcome.err)
 		a->outcome.ret = view->facts->new_handle->slot;

@@ -145,6 +145,8 @@ static void apply_new_object(struct call *c)
 
 	if (c->ev->row->id == SC_epoll_create || c->ev->row->id == SC_epoll_create1)
 		object = OBJECT_EPOLL;
+	if (c->ev->row->id == SC_inotify_init || c->ev->row->id == SC_inotify_init1)
+		object = OBJECT_INOTIFY;
 	if (c->ev->row->id == SC_perf_event_open)
 		cloexec = value_int_or(arg_at(c, 4), 0) & 8; /* PERF_FLAG_FD_CLOEXEC */
 	if (c->ev->row->id == SC_mq_open || c->ev->row->id == SC_landlock_create_ruleset)

@@ -35,7 +35,9 @@ static struct outcome ask_copy(struct call *c, uint64_t count)
 	out = transfer_ask(c, &c->t2);
 	if (out.err)
 		return out;
-	c->any_ret = c->any_ret || any;
+	/* It may be less than there is room for, but what is in a pipe has been written. */
+	c->any_ret =
+		any || (c->any_ret && (!is_stream(c->t1.d->open) || c->ev->outcome.ret <= in.ret));
 	return succeeds(in.ret < out.ret ? in.ret : out.ret);
 }
 

@@ -148,11 +148,17 @@ static void apply_stream(struct call *c, const struct transfer *t, uint64_t done
 	if (t->write) {
 		touch_add(c, &s->res, TOUCH_WRITE, s->written, s->written + done);
 		s->written += done;
+		c->facts->mixed |= s->writers > 1 || o->refs > 1 || t->d->refs > 1;
 		return;
 	}
+	/* Its writers went untold (killed, not traced): a replay's are still there, and its reader would wait. */
+	if (!done && t->count && s->writers && !s->counter)
+		s->res.real = false;
 	/* The end of it came from the last writer's close, see stream_detach(). */
 	touch_add(c, &s->res, TOUCH_READ, s->read,
 		  done || !t->count ? s->read + done : TOUCH_TO_END);
+	if (s->read + done > s->written && !s->counter)
+		s->res.real = false; /* somebody writes whom the trace does not know */
 	if (t->peek)
 		return;
 	if (s->counter) {
@@ -486,6 +492,7 @@ static struct outcome ask_seek(struct call *c, int64_t offset, int64_t whence)
 	case OBJECT_EVENTFD:
 	case OBJECT_EPOLL:
 		return succeeds(0); /* nothing is moved, nothing is refused */
+	case OBJECT_INOTIFY:
 	case OBJECT_OTHER:
 		c->unsure = c->any_ret = true;
 		return succeeds(0);

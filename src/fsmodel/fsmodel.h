@@ -127,6 +127,7 @@ struct facts {
 	uint64_t offset;
 	struct res *stream; /* that a pipe, socket or eventfd call read or wrote */
 	bool local_peer; /* the other end of the stream is in the trace */
+	bool mixed; /* others could write to the stream at the same time: who was first is not known */
 };
 
 /*
@@ -162,6 +163,7 @@ enum fd_object {
 	FD_OBJECT_PIPE,
 	FD_OBJECT_SOCKET,
 	FD_OBJECT_EVENTFD,
+	FD_OBJECT_INOTIFY,
 	FD_OBJECT_URING,
 	FD_OBJECT_OTHER,
 };
@@ -171,9 +173,17 @@ struct fd_info {
 	uint32_t flags, mode; /* of the open; type and permissions of the file */
 	uint64_t offset, rdev;
 	bool lost; /* open before the trace began, and nobody can tell on what */
+	bool real; /* of a pipe, an eventfd, inotify: made by a call of the trace, see res.h */
 };
 
 void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_info *ret);
+/*
+ * Something went through the RES_STREAM that will not be made again: what comes
+ * out of it in a replay is not what came out of it here, from now on.
+ */
+void fsmodel_lose(struct res *stream);
+/* The same for what a RES_FD reads from and writes to. */
+void fsmodel_lose_ends(const struct fsmodel *m, struct res *fd);
 /* How many of the bytes that a RES_FILE began with are in the trace; UINT64_MAX: all, or it is no regular file. */
 uint64_t fsmodel_held_bytes(const struct res *file);
 /* A device, or a file of /proc or /sys: what it answers is not the storage's. */

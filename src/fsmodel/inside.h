@@ -225,8 +225,9 @@ enum object_kind {
 	OBJECT_SOCKET,
 	OBJECT_EVENTFD,
 	OBJECT_EPOLL,
+	OBJECT_INOTIFY,
 	OBJECT_URING,
-	OBJECT_OTHER, /* timerfd, signalfd, inotify, pidfd ...: nothing is known of its contents */
+	OBJECT_OTHER, /* timerfd, signalfd, pidfd ...: nothing is known of its contents */
 };
 
 /* A descriptor as replay will hold it: shared by forked tables. */

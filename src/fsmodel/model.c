@@ -266,7 +266,7 @@ static void clear_facts(struct facts *f)
 	f->child_tid = 0;
 	f->offset = 0;
 	f->stream = NULL;
-	f->local_peer = false;
+	f->local_peer = f->mixed = false;
 }
 
 static void release_facts(struct facts *f)
@@ -594,6 +594,8 @@ static enum fd_object object_of(const struct open_file *o)
 		return FD_OBJECT_SOCKET;
 	case OBJECT_EVENTFD:
 		return FD_OBJECT_EVENTFD;
+	case OBJECT_INOTIFY:
+		return FD_OBJECT_INOTIFY;
 	case OBJECT_URING:
 		return FD_OBJECT_URING;
 	default:
@@ -601,12 +603,46 @@ static enum fd_object object_of(const struct open_file *o)
 	}
 }
 
+static bool is_real(const struct open_file *o)
+{
+	switch (o->object) {
+	case OBJECT_PIPE:
+	case OBJECT_EVENTFD:
+		return (!o->in || o->in->res.real) && (!o->out || o->out->res.real) &&
+		       (o->in || o->out);
+	case OBJECT_INOTIFY:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void fsmodel_lose(struct res *stream)
+{
+	stream->real = false;
+}
+
+void fsmodel_lose_ends(const struct fsmodel *m, struct res *fd)
+{
+	const struct open_file *o = ((struct descriptor *)fd)->open;
+
+	(void)m;
+	if (o->object != OBJECT_PIPE)
+		return;
+	if (o->in)
+		fsmodel_lose(&o->in->res);
+	if (o->out)
+		fsmodel_lose(&o->out->res);
+}
+
 void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_info *ret)
 {
 	const struct descriptor *d = (const struct descriptor *)fd;
 	const struct open_file *o = d->open;
 
-	*ret = (struct fd_info){ .object = object_of(o), .flags = o->flags, .offset = o->offset };
+	*ret = (struct fd_info){
+		.object = object_of(o), .flags = o->flags, .offset = o->offset, .real = is_real(o)
+	};
 	if (o->inode) {
 		ret->mode = o->inode->type | o->inode->mode;
 		ret->rdev = o->inode->rdev;

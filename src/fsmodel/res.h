@@ -27,6 +27,7 @@ struct res {
 	uint64_t id; /* never used again */
 	uint8_t kind; /* enum res_kind */
 	bool directory; /* of RES_FILE, as far as it is known what it is */
+	bool real; /* of RES_STREAM: a replay has it too, and all that went through it (fsmodel_lose()) */
 	uint32_t generation; /* of its name, from 1; a name that was never there has 0 */
 	int32_t slot; /* of a plan, -1: none; kept here for whoever compiles */
 	void *order; /* a policy's; NULL until it puts something there */

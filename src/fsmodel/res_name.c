@@ -54,9 +54,9 @@ static void put_inode(const struct fsmodel *m, const char *what, const struct in
 static void put_open(const struct fsmodel *m, const struct open_file *o, struct buf *out)
 {
 	static const char *const objects[] = {
-		[OBJECT_FILE] = "open",	      [OBJECT_PIPE] = "pipe",	[OBJECT_SOCKET] = "socket",
-		[OBJECT_EVENTFD] = "eventfd", [OBJECT_EPOLL] = "epoll", [OBJECT_URING] = "uring",
-		[OBJECT_OTHER] = "object",
+		[OBJECT_FILE] = "open",	      [OBJECT_PIPE] = "pipe",	 [OBJECT_SOCKET] = "socket",
+		[OBJECT_EVENTFD] = "eventfd", [OBJECT_EPOLL] = "epoll",	 [OBJECT_URING] = "uring",
+		[OBJECT_INOTIFY] = "inotify", [OBJECT_OTHER] = "object",
 	};
 
 	if (o->inode)

@@ -166,6 +166,7 @@ static void apply_pipe(struct call *c)
 	struct stream *s = stream_new(c->m);
 	struct open_file *ends[2];
 
+	s->res.real = true;
 	touch_use(c, &s->res, TOUCH_CREATE);
 	ends[0] = open_file_new(c->m, OBJECT_PIPE, O_RDONLY | (flags & (O_NONBLOCK | O_DIRECT)));
 	ends[1] = open_file_new(c->m, OBJECT_PIPE, O_WRONLY | (flags & (O_NONBLOCK | O_DIRECT)));
@@ -192,7 +193,7 @@ static void apply_eventfd(struct call *c)
 	struct open_file *o = open_file_new(c->m, OBJECT_EVENTFD, O_RDWR | (flags & O_NONBLOCK));
 	struct stream *s = stream_new(c->m);
 
-	s->counter = true;
+	s->counter = s->res.real = true;
 	s->foreign = flags & 1; /* a semaphore: how often it can be taken is in the data */
 	if (value_int_or(arg_at(c, 0), 0))
 		s->written = 8;

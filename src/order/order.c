@@ -113,9 +113,26 @@ static void sort(struct edge *items, size_t nr)
 	}
 }
 
-static void gather(struct order *o, uint32_t lane)
+/* Of started edges to one lane likewise the last says it all; there are few. */
+static void note_started(struct order *o, size_t first, const struct edge *e)
 {
 	size_t i;
+
+	for (i = first; i < o->kept.list.len; i++) {
+		struct edge *kept = &o->kept.list.items[i];
+
+		if (kept->from.lane != e->from.lane)
+			continue;
+		if (e->from.nr > kept->from.nr)
+			*kept = *e;
+		return;
+	}
+	VEC_PUSH(&o->kept.list, *e);
+}
+
+static void gather(struct order *o, uint32_t lane)
+{
+	size_t i, nr_done;
 
 	o->stamp++;
 	for (i = 0; i < o->asked.list.len; i++) {
@@ -128,11 +145,12 @@ static void gather(struct order *o, uint32_t lane)
 			note_candidate(o, e);
 	}
 	/* Behind the others, and only where none of those says more. */
+	nr_done = o->kept.list.len;
 	for (i = 0; i < o->asked.list.len; i++) {
 		const struct edge *e = &o->asked.list.items[i];
 
 		if (e->started && e->from.lane != lane)
-			VEC_PUSH(&o->kept.list, *e);
+			note_started(o, nr_done, e);
 	}
 }
 

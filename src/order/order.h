@@ -60,7 +60,7 @@ struct action_ref {
 struct edge {
 	struct action_ref from;
 	uint8_t rule; /* enum rule */
-	bool started; /* it is enough that the other has been started (temporal) */
+	bool started; /* it is enough that the other has been started (temporal, streams) */
 };
 
 struct edges {

@@ -91,6 +91,22 @@ static void stream_touch(struct touches *t, const struct touch *touch, const str
 		users_add_all(&s->ends, before);
 }
 
+/*
+ * By an action, on a stream that a replay has too. A write that overlapped its
+ * read may have waited for it, as what does not fit into a pipe does: the read
+ * must not wait for the end of that. The pipe itself gives it the bytes in time.
+ */
+static void real_stream_touch(struct touches *t, const struct touch *touch,
+			      const struct order_input *in, const struct users *self,
+			      const struct sink *sink)
+{
+	struct sink starts = *sink;
+
+	if (touch->res->real)
+		starts.started_since_ns = in->self.enter_ns + 1;
+	stream_touch(t, touch, self, &starts);
+}
+
 static void locks_touch(struct touches *t, const struct touch *touch, const struct users *before,
 			const struct sink *sink)
 {
@@ -134,7 +150,7 @@ void touches_act(struct touches *t, const struct order_input *in, const struct s
 			break;
 		case RES_STREAM:
 			if (has_rule(t, RULE_sync_wake))
-				stream_touch(t, touch, &self, sink);
+				real_stream_touch(t, touch, in, &self, sink);
 			break;
 		case RES_LOCKS:
 			if (has_rule(t, RULE_sync_wake))

@@ -141,7 +141,10 @@ void sink_ask(const struct sink *sink, const struct user *u, enum rule rule)
 		return;
 	if (sink->out)
 		VEC_PUSH(&sink->out->list,
-			 ((struct edge){ .from = user_to_ref(u), .rule = (uint8_t)rule }));
+			 ((struct edge){ .from = user_to_ref(u),
+					 .rule = (uint8_t)rule,
+					 .started = sink->started_since_ns &&
+						    user_exit_ns(u) >= sink->started_since_ns }));
 	else
 		users_add(&sink->thread->pending, u);
 }

@@ -45,6 +45,8 @@ struct sink {
 	struct edges *out; /* NULL: to thread */
 	struct thread *thread;
 	uint32_t lane; /* whose it is */
+	/* Not 0: of those that were not over by then only the start is asked for. */
+	uint64_t started_since_ns;
 };
 
 static inline struct user user_nobody(void)

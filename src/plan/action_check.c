@@ -11,7 +11,7 @@
 #define FLAGS_KNOWN                                                                                \
 	(ACTION_SIMULATED | ACTION_SHARED_FD | ACTION_HAS_RESULT | ACTION_COMPAT |                 \
 	 ACTION_ANY_OUTCOME | ACTION_PARTIAL_DATA | ACTION_SETUP | ACTION_EDGE_THINK |             \
-	 ACTION_CACHE_MISS)
+	 ACTION_CACHE_MISS | ACTION_STREAM)
 #define ERRNO_MAX 4095
 
 struct walk {

@@ -31,6 +31,7 @@ enum action_flag {
 	ACTION_CACHE_MISS = 256, /* a read that the trace says went to the storage */
 	ACTION_PARTIAL_DATA = 32, /* bytes to be written were not all kept: filler stands in */
 	ACTION_EDGE_THINK = 128, /* each edge has a think time of its own */
+	ACTION_STREAM = 512, /* on a pipe, an eventfd or inotify: as many bytes as recorded */
 };
 
 /* Limits of the format; what is beyond them is refused. */
@@ -58,7 +59,7 @@ struct action_edge {
 		think_ns; /* with ACTION_EDGE_THINK: start so long after the other was done; else 0 */
 };
 
-/* At most one edge for each other lane, and one `started` edge. */
+/* At most one edge to what is done and one to what has started for each other lane. */
 #define ACTION_EDGES_MAX 65536
 
 /*

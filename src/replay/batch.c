@@ -365,8 +365,10 @@ uint64_t batch_perform(struct lane *l, struct ready *a, uint64_t nr)
 	if (run_is_stopped(l->run))
 		return 0;
 	l->sums.nr_batched += b->nr;
-	for (i = 0; i < b->nr; i++)
-		predict_action(l, b->actions[i], nr + i, (exit_ns - enter_ns) / b->nr);
+	for (i = 0; i < b->nr; i++) {
+		predict_begin(l, b->actions[i], nr + i);
+		predict_end(l, nr + i, (exit_ns - enter_ns) / b->nr);
+	}
 	sync_set(&l->done, nr + b->nr);
 	conclude(l, b, nr, enter_ns, exit_ns);
 	lane_advance(l, b->end_pos);

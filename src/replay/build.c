@@ -128,7 +128,11 @@ static void build_head(struct builder *b)
 		a->flags |= READY_SEEN | READY_SETUP;
 	if (is_made(run, act))
 		a->fn = run->engine->find(act->row);
-	if (a->fn && act->row->result == RESULT_BYTES_READ && build_skips_reads(run, act)) {
+	if (act->flags & ACTION_STREAM) {
+		a->flags |= READY_STREAM;
+		if (a->fn && run->engine->gives_back && call_moves_through_stream(act->row))
+			a->fn = call_stream;
+	} else if (a->fn && act->row->result == RESULT_BYTES_READ && build_skips_reads(run, act)) {
 		a->flags |= READY_SKIPPED;
 		a->fn = run->engine->gives_back && moves_offset(act) ? call_seek_over : NULL;
 	}

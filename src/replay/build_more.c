@@ -114,9 +114,24 @@ static void build_mac_listing(struct builder *b)
 	b->a->regs[2] = want < room ? want : room;
 }
 
+/* The slots stand where the call puts the numbers. */
+static void build_pipe(struct builder *b)
+{
+	const struct value *list = &b->act->args[0];
+	uint32_t i;
+
+	for (i = 0; list->type == VALUE_LIST && i < 2 && i < list->count; i++)
+		if (list->items[i].type == VALUE_INT)
+			b->a->slots[i] = build_slot(b, list->items[i].i);
+}
+
 void build_more(struct builder *b)
 {
 	switch (b->act->row->id) {
+	case SC_pipe:
+	case SC_pipe2:
+		build_pipe(b);
+		break;
 	case SC_ioctl_fs_ioc_fiemap:
 		build_fiemap(b);
 		break;

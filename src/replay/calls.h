@@ -29,6 +29,15 @@
 void call_generic(struct lane *l, struct ready *a, struct outcome *out);
 /* Reads that may go without a copy. */
 void call_read(struct lane *l, struct ready *a, struct outcome *out);
+/* Bytes through pipes and what is like them; row: whether the call is such a one. */
+void call_stream(struct lane *l, struct ready *a, struct outcome *out);
+bool call_moves_through_stream(const struct row *row);
+/*
+ * Copying between a file and what is not there (-1), n bytes: the file's half is
+ * made. What would have come is not known: filler.
+ */
+void call_copy_half(struct lane *l, uint64_t n, int in, off_t *off_in, int out_fd, off_t *off_out,
+		    struct outcome *out);
 /* Moves the offset as the recorded read did. */
 void call_seek_over(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_cwd(struct lane *l, struct ready *a, struct outcome *out);

@@ -46,6 +46,28 @@ static uint64_t safe_flags(uint64_t flags)
 	return (flags & ~(uint64_t)O_ASYNC) | O_CLOEXEC | O_NOCTTY;
 }
 
+/* What the new descriptor leads to is an end of the same pipe. */
+static void share_pipe(struct lane *l, const struct ready *a, struct slot *from,
+		       const struct outcome *out)
+{
+	struct pipe *pipe = from ? atomic_load(&from->pipe) : NULL;
+
+	if (UNLIKELY(pipe) && !out->err && a->slots[0] != READY_NO_SLOT)
+		pipes_hold(&l->run->slots[a->slots[0]], pipe);
+}
+
+/* A pipe opened again, through a descriptor of it: ours never wait. */
+static void share_opened(struct lane *l, const struct ready *a, int fd, const struct outcome *out)
+{
+	uint32_t i;
+
+	if (fd < 0 || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+		return;
+	for (i = 0; i < a->nr_patches; i++)
+		if (a->patches[i].kind == PATCH_PATH)
+			share_pipe(l, a, &l->run->slots[a->patches[i].slot], out);
+}
+
 static void open_into_slot(struct lane *l, struct ready *a, int dir, const char *path,
 			   uint64_t flags, uint64_t mode, struct outcome *out)
 {
@@ -57,6 +79,8 @@ static void open_into_slot(struct lane *l, struct ready *a, int dir, const char 
 		l->sums.nr_direct += fd >= 0;
 	}
 	call_set_fd(l, a, 0, fd, out);
+	if (UNLIKELY(a->flags & READY_STREAM))
+		share_opened(l, a, fd, out);
 }
 
 void replay_open(struct lane *l, struct ready *a, struct outcome *out)
@@ -129,7 +153,10 @@ void replay_close_range(struct lane *l, struct ready *a, struct outcome *out)
 /* Numbers do not matter here, slots do. */
 static void dup_into_slot(struct lane *l, struct ready *a, struct outcome *out)
 {
+	struct slot *from = call_slot(l, a, 0);
+
 	call_set_fd(l, a, 0, fcntl((int)a->regs[0], F_DUPFD_CLOEXEC, 0), out);
+	share_pipe(l, a, from, out);
 }
 
 void replay_dup(struct lane *l, struct ready *a, struct outcome *out)
@@ -210,25 +237,29 @@ void replay__llseek(struct lane *l, struct ready *a, struct outcome *out)
 	call_set(out, lseek((int)a->regs[0], offset, (int)a->regs[4]) < 0 ? -1 : 0);
 }
 
-/*
- * Copying between a file and what is not there (a socket, a pipe): the file's half
- * is made. What would have come is not known: as many bytes of filler.
- */
-static void copy_half(struct lane *l, struct ready *a, int in, off_t *off_in, int out_fd,
-		      const off_t *off_out, struct outcome *out)
+void call_copy_half(struct lane *l, uint64_t n, int in, off_t *off_in, int out_fd, off_t *off_out,
+		    struct outcome *out)
 {
-	uint64_t n = a->expected.ret > 0 ? (uint64_t)a->expected.ret : 0;
-
 	if (n > l->run->filler_bytes)
 		n = l->run->filler_bytes;
-	if (a->expected.err || (in < 0 && out_fd < 0))
-		call_stands(a, out);
+	if (in < 0 && out_fd < 0)
+		*out = (struct outcome){ .ret = (int64_t)n };
 	else if (in >= 0)
 		call_set(out, sendfile(l->run->null_fd, in, off_in, n));
 	else if (off_out)
 		call_set(out, pwrite(out_fd, l->run->filler, n, *off_out));
 	else
 		call_set(out, write(out_fd, l->run->filler, n));
+}
+
+static void copy_half(struct lane *l, struct ready *a, int in, off_t *off_in, int out_fd,
+		      off_t *off_out, struct outcome *out)
+{
+	if (a->expected.err || (in < 0 && out_fd < 0))
+		call_stands(a, out);
+	else
+		call_copy_half(l, a->expected.ret > 0 ? (uint64_t)a->expected.ret : 0, in, off_in,
+			       out_fd, off_out, out);
 }
 
 void replay_sendfile(struct lane *l, struct ready *a, struct outcome *out)
@@ -247,8 +278,10 @@ void replay_splice(struct lane *l, struct ready *a, struct outcome *out)
 
 	if (from < 0 || to < 0)
 		copy_half(l, a, from, (off_t *)a->regs[1], to, (off_t *)a->regs[3], out);
-	else
+	else {
+		a->regs[5] |= SPLICE_F_NONBLOCK; /* of pipes: nobody waits there */
 		call_generic(l, a, out);
+	}
 }
 
 /* The devices that every program may have. */

@@ -86,6 +86,8 @@ int slot_swap_fd(struct run *run, struct slot *s, int fd)
 		(void)flight_close(run, atomic_exchange(&s->flight, NULL));
 	if (UNLIKELY(atomic_load(&s->nr_rings)))
 		batch_forget(run, s);
+	if (UNLIKELY(atomic_load(&s->pipe)))
+		pipes_drop(run, s);
 	return old;
 }
 

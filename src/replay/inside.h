@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "plan/plan.h"
 #include "replay/engine.h"
+#include "replay/pipes.h"
 #include "replay/predict.h"
 #include "replay/run.h"
 #include "replay/sync.h"
@@ -33,6 +34,7 @@ struct slot {
 	_Atomic uint32_t nr_rings; /* of lanes, in which the descriptor is registered (batch.h) */
 	struct flight *_Atomic flight; /* of an io_uring or an aio context (flight.h) */
 	struct ring_files *_Atomic files; /* of an io_uring; belongs to the run */
+	struct pipe *_Atomic pipe; /* that the descriptor is an end of; of the run's (pipes.h) */
 	/* Of a listing: what was recorded and what was found since its beginning, low and high halves. */
 	_Atomic uint64_t listed[4];
 	/* ... and of that, what is the target's own: names of strangers[], halves. */
@@ -78,6 +80,8 @@ enum ready_flag {
 	READY_FROM_FDS = 256, /* its pathname begins in the directory of our descriptors */
 	READY_AT_ONCE = 4096, /* it ends when its requests do */
 	READY_NAMES = 8192, /* it looks at names */
+	READY_STREAM =
+		16384, /* on a pipe or the like: how long it took is no matter of the storage */
 };
 
 #define READY_NO_SLOT UINT32_MAX
@@ -143,6 +147,7 @@ enum note_flag {
 	NOTE_UNBUILT = 16,
 	NOTE_SETUP = 32, /* made before the clock started */
 	NOTE_RESULT = 64, /* what came besides the outcome was compared, and is equal */
+	NOTE_STREAM = 128, /* its time tells nothing: READY_STREAM */
 };
 
 struct notes {
@@ -191,6 +196,7 @@ struct lane_sums {
 	uint64_t edge_wait_ns, nr_edge_waits, deadline_wait_ns, load_wait_ns, note_wait_ns;
 	uint64_t nr_direct; /* fallbacks */
 	uint64_t nr_batched; /* reads */
+	uint64_t nr_pipes; /* made */
 	uint64_t nr_setup; /* actions that only made a state */
 	uint64_t last_exit_ns;
 	uint64_t cpu_ns;
@@ -272,6 +278,7 @@ struct run {
 	uint32_t nr_lanes;
 	struct slot *slots;
 	uint32_t nr_slots;
+	struct pipes pipes;
 	bool has_started_edges;
 	uint64_t max_data_bytes;
 	int null_fd; /* the null device */
@@ -332,6 +339,11 @@ static inline bool lane_is_prologue(const struct lane *l)
 int slot_swap_fd(struct run *run, struct slot *s, int fd);
 
 /* lane.c */
+static inline void lane_set_phase(struct lane *l, enum run_lane_phase phase)
+{
+	atomic_store_explicit(&l->state->phase, phase, memory_order_relaxed);
+}
+
 /* When an action was performed. */
 struct lane_times {
 	uint64_t enter_ns, exit_ns, edge_wait_ns;

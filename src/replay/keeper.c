@@ -23,6 +23,8 @@ static uint16_t event_flags(const struct note *n)
 
 	if (!(n->flags & NOTE_MADE))
 		flags |= EVENT_SIMULATED | EVENT_NO_DURATION;
+	if (n->flags & NOTE_STREAM)
+		flags |= EVENT_NO_DURATION;
 	if (n->flags & NOTE_MISMATCH)
 		flags |= EVENT_MISMATCHED;
 	if (n->flags & NOTE_RESULT)
@@ -82,6 +84,9 @@ static void add_up(struct run *run, const struct note *n)
 		return;
 	c->made++;
 	res->nr_made++;
+	/* Most of it is waiting for the other end, which edges stand for here. */
+	if (n->flags & NOTE_STREAM)
+		return;
 	c->run_ns += ns;
 	spread_add(&c->run, ns);
 	res->call_ns += ns;

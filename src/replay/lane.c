@@ -23,11 +23,6 @@
 /* How often a lane that waits for the loader looks at its requests in flight. */
 #define ALOFT_POLL_NS NS_PER_MS
 
-static void set_phase(struct lane *l, enum run_lane_phase phase)
-{
-	atomic_store_explicit(&l->state->phase, phase, memory_order_relaxed);
-}
-
 static bool has_aloft(const struct lane *l)
 {
 	return l->first_aloft != l->last_aloft;
@@ -50,7 +45,7 @@ static void starve(struct lane *l)
 	struct run *run = l->run;
 	uint64_t begin_ns = ticker_now_ns(&run->ticker);
 
-	set_phase(l, RUN_LANE_LOAD);
+	lane_set_phase(l, RUN_LANE_LOAD);
 	sync_sleep_begin(&run->hub);
 	for (;;) {
 		atomic_store(&l->ring.hungry, 1);
@@ -126,7 +121,7 @@ static bool wait_edges(struct lane *l, const struct ready *a, uint64_t *ret_ns)
 		begin_ns = ticker_now_ns(&run->ticker);
 		atomic_store_explicit(&l->state->edge_lane, e->lane, memory_order_relaxed);
 		atomic_store_explicit(&l->state->edge_nr, e->nr, memory_order_relaxed);
-		set_phase(l, RUN_LANE_EDGE);
+		lane_set_phase(l, RUN_LANE_EDGE);
 		if (!sync_wait(c, e->nr + 1, &l->waiter, &run->hub))
 			return false;
 		*ret_ns += ticker_now_ns(&run->ticker) - begin_ns;
@@ -234,7 +229,7 @@ static void wait_deadline(struct lane *l, uint64_t deadline_ns)
 
 	if (deadline_ns <= now)
 		return;
-	set_phase(l, RUN_LANE_TIME);
+	lane_set_phase(l, RUN_LANE_TIME);
 	if (sleeps)
 		sync_sleep_begin(&l->run->hub);
 	while (deadline_ns > now && deadline_ns - now > 100 * NS_PER_MS &&
@@ -258,7 +253,7 @@ static struct note *next_note(struct lane *l)
 	if (UNLIKELY(head == n->limit)) {
 		uint64_t begin_ns = ticker_now_ns(&l->run->ticker);
 
-		set_phase(l, RUN_LANE_NOTE);
+		lane_set_phase(l, RUN_LANE_NOTE);
 		sync_sleep_begin(&l->run->hub);
 		for (;;) {
 			atomic_store(&n->full, 1);
@@ -300,7 +295,8 @@ static void fill_note(struct note *n, const struct ready *a, const struct outcom
 	n->flags = (uint16_t)((a->fn && !(a->flags & READY_SKIPPED) ? NOTE_MADE : 0) |
 			      (a->flags & READY_SEEN ? NOTE_PLAN : 0) |
 			      (a->flags & READY_UNBUILT ? NOTE_UNBUILT : 0) |
-			      (a->flags & READY_SETUP ? NOTE_SETUP : 0));
+			      (a->flags & READY_SETUP ? NOTE_SETUP : 0) |
+			      (a->flags & READY_STREAM ? NOTE_STREAM : 0));
 }
 
 /* The lane's cwd is its own (set_up()), so that nobody else sees it moved. */
@@ -370,9 +366,10 @@ static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 			return false;
 	}
 	put_slots(l, a);
+	predict_begin(l, a, nr);
 	if (run->has_started_edges)
 		sync_set(&l->started, nr + 1);
-	set_phase(l, RUN_LANE_CALL);
+	lane_set_phase(l, RUN_LANE_CALL);
 	t.enter_ns = ticker_now_ns(&run->ticker);
 	if (UNLIKELY(a->flags & READY_FROM_FDS))
 		call_from_fds(l, a, &got);
@@ -383,7 +380,7 @@ static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 	t.exit_ns = ticker_now_ns(&run->ticker);
 	if (UNLIKELY(got.err == EINTR) && run_is_stopped(run))
 		return false; /* by us */
-	predict_action(l, a, nr, t.exit_ns - t.enter_ns);
+	predict_end(l, nr, t.exit_ns - t.enter_ns);
 	sync_set(&l->done, nr + 1);
 	lane_conclude(l, a, &got, nr, &t);
 	return true;
@@ -475,7 +472,7 @@ void *lane_main(void *arg)
 		l->sums.last_exit_ns = run->start_ns;
 		work(l);
 	}
-	set_phase(l, RUN_LANE_ENDED);
+	lane_set_phase(l, RUN_LANE_ENDED);
 	sync_sleep_begin(&run->hub);
 	atomic_fetch_add(&run->nr_ended, 1);
 	sync_futex_wake(&run->nr_ended);

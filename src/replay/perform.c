@@ -183,12 +183,13 @@ static void make_slots(struct run *run)
 	run->slots = xcalloc(run->nr_slots ? run->nr_slots : 1, sizeof(*run->slots));
 	for (i = 0; i < run->nr_slots; i++)
 		atomic_init(&run->slots[i].fd, -1);
+	pipes_prepare(run);
 }
 
 /* What is read, scratch, predicted times. */
 static uint64_t lane_bytes(uint64_t out_bytes)
 {
-	return out_bytes + SCRATCH_BYTES + PREDICT_KEPT * sizeof(uint64_t);
+	return out_bytes + SCRATCH_BYTES + PREDICT_BYTES;
 }
 
 static int make_lane_memory(struct run *run, struct lane *l, struct err *err)
@@ -210,6 +211,7 @@ static int make_lane_memory(struct run *run, struct lane *l, struct err *err)
 		.out = p, .out_bytes = bytes, .scratch = p + bytes, .scratch_bytes = SCRATCH_BYTES
 	};
 	l->predict.ends_ns = (_Atomic uint64_t *)(void *)(p + bytes + SCRATCH_BYTES);
+	l->predict.begins_ns = l->predict.ends_ns + PREDICT_KEPT;
 	return 0;
 }
 
@@ -449,6 +451,7 @@ static void sum_up(struct run *run)
 		res->note_wait_ns += s->note_wait_ns;
 		res->nr_fallbacks_direct += s->nr_direct;
 		res->nr_batched += s->nr_batched;
+		res->nr_pipes += s->nr_pipes;
 		res->lane_cpu_ns += s->cpu_ns;
 		if (s->last_exit_ns > last_ns)
 			last_ns = s->last_exit_ns;
@@ -456,6 +459,7 @@ static void sum_up(struct run *run)
 		    run->lanes[i].predict.last_ns > res->predicted_ns)
 			res->predicted_ns = run->lanes[i].predict.last_ns;
 	}
+	res->nr_pipes_broken = atomic_load(&run->pipes.nr_broken);
 	flight_sum_up(run, res);
 	res->elapsed_ns = last_ns - run->start_ns;
 	if (!getrusage(RUSAGE_SELF, &usage)) {
@@ -556,6 +560,7 @@ int run_perform_here(const char *const *plans, unsigned int nr_plans, const char
 	for (i = 0; i < run.nr_plans; i++)
 		plan_close(run.plans[i].plan);
 	free(run.plans);
+	pipes_release(&run);
 	free(run.slots);
 	free(run.lanes);
 	free(outside.output_name);

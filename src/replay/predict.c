@@ -8,18 +8,19 @@
 static uint64_t edge_ns(const struct run *run, const struct run_edge *e)
 {
 	const struct lane *other = &run->lanes[e->lane];
-	uint64_t ns, nr = e->started ? e->nr - 1 : e->nr;
+	_Atomic uint64_t *kept = e->started ? other->predict.begins_ns : other->predict.ends_ns;
+	uint64_t ns;
 
 	/* A prologue is over before the clock starts. */
-	if ((e->started && !e->nr) || lane_is_prologue(other))
+	if (lane_is_prologue(other))
 		return 0;
-	ns = atomic_load_explicit(&other->predict.ends_ns[nr % PREDICT_KEPT], memory_order_relaxed);
+	ns = atomic_load_explicit(&kept[e->nr % PREDICT_KEPT], memory_order_relaxed);
 	/* Looked at afterwards: if it is near, that was not overwritten before. */
 	atomic_thread_fence(memory_order_acquire);
-	return sync_get(&other->done) - nr < PREDICT_KEPT ? ns : 0;
+	return sync_get(&other->done) < e->nr + PREDICT_KEPT ? ns : 0;
 }
 
-void predict_action(struct lane *l, const struct ready *a, uint64_t nr, uint64_t call_ns)
+void predict_begin(struct lane *l, const struct ready *a, uint64_t nr)
 {
 	uint64_t ns = clock_add_ns(l->predict.last_ns, a->before_ns);
 	uint32_t i;
@@ -30,7 +31,15 @@ void predict_action(struct lane *l, const struct ready *a, uint64_t nr, uint64_t
 		if (other_ns > ns)
 			ns = other_ns;
 	}
-	l->predict.last_ns = clock_add_ns(clock_add_ns(ns, a->after_ns), call_ns);
+	l->predict.last_ns = clock_add_ns(ns, a->after_ns);
+	if (l->run->has_started_edges)
+		atomic_store_explicit(&l->predict.begins_ns[nr % PREDICT_KEPT], l->predict.last_ns,
+				      memory_order_relaxed);
+}
+
+void predict_end(struct lane *l, uint64_t nr, uint64_t call_ns)
+{
+	l->predict.last_ns = clock_add_ns(l->predict.last_ns, call_ns);
 	atomic_store_explicit(&l->predict.ends_ns[nr % PREDICT_KEPT], l->predict.last_ns,
 			      memory_order_relaxed);
 }

@@ -107,6 +107,7 @@ enum run_lane_phase {
 	RUN_LANE_EDGE, /* waits for another lane */
 	RUN_LANE_TIME, /* for its time */
 	RUN_LANE_CALL, /* in a call */
+	RUN_LANE_PIPE, /* for the other end of a pipe */
 	RUN_LANE_LOAD, /* for the loader */
 	RUN_LANE_NOTE, /* for the keeper of notes */
 	RUN_LANE_ENDED,
@@ -152,6 +153,8 @@ struct run_result {
 	uint64_t nr_edge_waits;
 	uint64_t nr_fallbacks_direct; /* files opened without O_DIRECT, for the target cannot */
 	uint64_t nr_batched; /* reads that were made together with others */
+	uint64_t nr_pipes,
+		nr_pipes_broken; /* made; of these or besides, simulated in part or whole */
 	uint64_t nr_requests; /* asynchronous ones that were made */
 	uint64_t nr_requests_by_calls; /* of these by calls, for there was no io_uring for them */
 	uint64_t most_in_flight; /* of one ring or context at once */

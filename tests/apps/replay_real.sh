@@ -60,6 +60,8 @@ replays()
 	[ "$status" -eq 0 ] && [ "$mismatches" = 0 ] && [ "$(number actions)" -gt 0 ] || return 1
 	why="${*:+$* }$(number unbuilt) actions could not be made"
 	[ "$(number unbuilt)" = 0 ] || return 1
+	why="${*:+$* }$(number broken) pipes came to a standstill"
+	[ "$(number broken)" = 0 ] || return 1
 	why="${*:+$* }another tree"
 	"$REPRISE" verify -q trace tree >out 2>err
 }
@@ -121,6 +123,11 @@ tree='mkdir -p t/a/b; for i in 1 2 3 4 5; do echo $i >t/a/$i; head -c ${i}0000 /
 
 same pipeline 'i=0; while [ $i -lt 500 ]; do echo $((i * 7 % 90)); i=$((i + 1)); done | sort -n | uniq -c | tee all | tail -n 3 >last
       mkfifo p; cat all >p & wc -l <p >lines; wait; rm p'
+same pipes "$PIPES"
+same pipe-of-tar "$tree; tar -cf - t | gzip -1 | cat >x.tgz; gzip -dc <x.tgz | (mkdir y; cd y; tar -xf -)
+      seq 1 40000 >n; sort -r n | head -n 5 >top; yes | head -n 100000 >y1; sort <n | tee m | md5sum >sum" tar gzip seq md5sum
+same substitution 'echo "while read -r a; do echo \"\$a\"; done < <(printf \"1\n2\n3\n\") >x
+      echo \"\$(echo a; echo b | tr b c)\" >y; cat <(sort -r x) <(cat y) >z; diff <(cat x) <(cat x)" >s; bash s' bash
 same tar "$tree; tar -cf x.tar t; mkdir y; tar -xf x.tar -C y; tar -czf x.tgz t; rm -r t; tar -xzf x.tgz" tar gzip
 same find-rm "$tree; cp -a t u; find t -type f -name '[1-3]' -exec rm {} +; find u -depth -delete; rm -r t/a/b" find
 same sqlite3 'for m in delete wal; do

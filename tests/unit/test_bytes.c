@@ -15,13 +15,14 @@
 
 #define SIZE 200
 
-static struct res stream = { .id = 7, .kind = RES_STREAM };
+static struct res stream = { .id = 7, .kind = RES_STREAM, .real = true };
+static bool mixed; /* others can write at the same time */
 
 /* One event that touches the stream. */
 static bool step(struct bytes *b, const char *text, uint32_t how, uint64_t from, uint64_t to)
 {
 	struct touch touch = { .res = &stream, .how = how, .from = from, .to = to };
-	struct facts facts = { .touches = { .items = &touch, .len = 1, .cap = 1 } };
+	struct facts facts = { .touches = { .items = &touch, .len = 1, .cap = 1 }, .mixed = mixed };
 	struct event ev = event_from_text(text);
 
 	return bytes_step(b, &ev, &facts);
@@ -110,12 +111,32 @@ static void test_forgotten(void **state)
 	bytes_release(&b);
 }
 
+/* What nobody puts into a replay's stream, and what is in nobody knows which order. */
+static void test_streams(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
+	write_at(&b, 0, 4, true);
+	mixed = true;
+	write_at(&b, 4, 8, true);
+	mixed = false;
+	assert_true(is_known(&b, 0, 4));
+	assert_false(is_known(&b, 4, 8));
+	stream.real = false;
+	assert_false(is_known(&b, 0, 4));
+	stream.real = true;
+	assert_true(is_known(&b, 0, 4));
+	bytes_release(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_flags),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_streams),
 	};
 
 	return cmocka_run_group_tests(tests, event_text_setup, event_text_teardown);
