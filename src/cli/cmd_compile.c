@@ -65,7 +65,7 @@ static void print_text(const struct cli *cli, const char *output, const struct c
 		fprintf(cli->out, ", %llu calls cannot be replayed",
 			(unsigned long long)t->nr_unsupported);
 	if (t->nr_unverifiable)
-		fprintf(cli->out, ", %llu reads of bytes that the trace does not have",
+		fprintf(cli->out, ", %llu reads of bytes that the trace does not tell",
 			(unsigned long long)t->nr_unverifiable);
 	if (tree_count_all(&t->inferred))
 		fprintf(cli->out, ", %llu entries of the initial tree inferred",

@@ -228,7 +228,7 @@ static void put_mismatches(const struct run_result *res, const struct replay_pri
 			buf_printf(b, "; %llu %s", (unsigned long long)n, run_mismatch_words[i]);
 	}
 	if (res->nr_unverifiable)
-		buf_printf(b, "; %llu reads of bytes that the trace does not have",
+		buf_printf(b, "; %llu reads of bytes that the trace does not tell",
 			   (unsigned long long)res->nr_unverifiable);
 	buf_putc(b, '\n');
 	for (i = 0; i < nr && i < o->top && i < RUN_MISMATCHES_KEPT; i++) {
