@@ -19,63 +19,13 @@
 
 #include "base/banned.h"
 #include "base/clock.h"
-#include "plan_text.h"
-#include "replay/run.h"
-#include "scratch.h"
-
-static struct err err;
-static struct run_result *res;
-static struct run_options o;
-
-static const char *dir_name(void)
-{
-	return scratch_path("tree");
-}
-
-static int setup(void **state)
-{
-	char command[8192];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s' && mkdir '%s'", dir_name(), dir_name());
-	o = (struct run_options){ .speed = RUN_AFAP };
-	res = NULL;
-	return system(command);
-}
-
-static int teardown(void **state)
-{
-	char command[8192];
-
-	(void)state;
-	run_result_free(res);
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir_name());
-	return system(command);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-static void perform(const char *text)
-{
-	const char *plan = scratch_path("t.plan");
-
-	plan_from_text(plan, 16, text);
-	run_result_free(res);
-	res = NULL;
-	if (run_perform(&plan, 1, dir_name(), &o, NULL, &res, &err) < 0)
-		fail_msg("%s", err.text);
-	if (res->status < 0)
-		fail_msg("%s", res->err.text);
-}
+#include "run_rig.h"
 
 /* All of it was performed as recorded, and so many pipes came to a standstill. */
 static void assert_went(uint64_t nr_pipes, uint64_t nr_broken)
 {
-	assert_int_equal(res->end, RUN_COMPLETE);
+	assert_no_mismatch();
 	assert_int_equal(res->nr_done, res->nr_actions);
-	if (res->nr_mismatches)
-		fail_msg("#%llu: %s", (unsigned long long)res->mismatches[0].seq,
-			 run_mismatch_words[res->mismatches[0].kind]);
 	assert_int_equal(res->nr_pipes, nr_pipes);
 	assert_int_equal(res->nr_pipes_broken, nr_broken);
 	assert_int_equal(res->nr_unbuilt, 0);
@@ -99,21 +49,21 @@ static void assert_content(const char *name, const char *wanted)
 static void test_one_lane(void **state)
 {
 	(void)state;
-	perform(PIPE(0, 1) "0 flags=512 write(fd=1, buf=\"hello\", count=5) = 5\n"
-			   "0 flags=512 write(fd=1, buf=\"\", count=0) = 0\n"
-			   "0 flags=512 dup(oldfd=1) = 2\n"
-			   "0 flags=512 writev(fd=2, iov=[{iov_base=\" w\", iov_len=2}, "
-			   "{iov_base=\"orld\", iov_len=4}], iovcnt=2) = 6\n"
-			   "0 flags=516 read(fd=0, buf=\"hel\", count=3) = 3\n"
-			   "0 flags=516 readv(fd=0, iov=[{iov_base=\"l\", iov_len=1}, "
-			   "{iov_base=\"o w\", iov_len=3}], iovcnt=2) = 4\n"
-			   "0 flags=512 fcntl_setpipe_sz(fd=0, arg=131072) = 131072\n"
-			   "0 flags=512 close(fd=1) = 0\n"
-			   "0 flags=512 lseek(fd=0, offset=0, whence=SEEK_CUR) = -1 ESPIPE\n"
-			   "0 flags=516 read(fd=0, buf=\"orld\", count=100) = 4\n"
-			   "0 flags=512 close(fd=2) = 0\n"
-			   "0 flags=516 read(fd=0, buf=\"\", count=100) = 0\n"
-			   "0 flags=512 close(fd=0) = 0\n");
+	perform_text(PIPE(0, 1) "0 flags=512 write(fd=1, buf=\"hello\", count=5) = 5\n"
+				"0 flags=512 write(fd=1, buf=\"\", count=0) = 0\n"
+				"0 flags=512 dup(oldfd=1) = 2\n"
+				"0 flags=512 writev(fd=2, iov=[{iov_base=\" w\", iov_len=2}, "
+				"{iov_base=\"orld\", iov_len=4}], iovcnt=2) = 6\n"
+				"0 flags=516 read(fd=0, buf=\"hel\", count=3) = 3\n"
+				"0 flags=516 readv(fd=0, iov=[{iov_base=\"l\", iov_len=1}, "
+				"{iov_base=\"o w\", iov_len=3}], iovcnt=2) = 4\n"
+				"0 flags=512 fcntl_setpipe_sz(fd=0, arg=131072) = 131072\n"
+				"0 flags=512 close(fd=1) = 0\n"
+				"0 flags=512 lseek(fd=0, offset=0, whence=SEEK_CUR) = -1 ESPIPE\n"
+				"0 flags=516 read(fd=0, buf=\"orld\", count=100) = 4\n"
+				"0 flags=512 close(fd=2) = 0\n"
+				"0 flags=516 read(fd=0, buf=\"\", count=100) = 0\n"
+				"0 flags=512 close(fd=0) = 0\n");
 	assert_went(1, 0);
 	assert_int_equal(res->nr_made, 14);
 }
@@ -122,11 +72,11 @@ static void test_one_lane(void **state)
 static void test_other_data(void **state)
 {
 	(void)state;
-	perform(PIPE(0, 1) "0 flags=512 write(fd=1, buf=\"hello\", count=5) = 5\n"
-			   "0 flags=516 read(fd=0, buf=\"hallo\", count=5) = 5\n"
-			   "0 flags=512 write(fd=1, buf=\"more\", count=4) = 4\n"
-			   "0 flags=512 close(fd=1) = 0\n"
-			   "0 flags=512 read(fd=0, buf=\"\", count=5) = 0\n");
+	perform_text(PIPE(0, 1) "0 flags=512 write(fd=1, buf=\"hello\", count=5) = 5\n"
+				"0 flags=516 read(fd=0, buf=\"hallo\", count=5) = 5\n"
+				"0 flags=512 write(fd=1, buf=\"more\", count=4) = 4\n"
+				"0 flags=512 close(fd=1) = 0\n"
+				"0 flags=512 read(fd=0, buf=\"\", count=5) = 0\n");
 	assert_int_equal(res->end, RUN_COMPLETE);
 	assert_int_equal(res->nr_mismatches, 2);
 	assert_int_equal(res->mismatches_by_kind[RUN_MISMATCH_OTHER_RESULT], 1);
@@ -137,7 +87,7 @@ static void test_other_data(void **state)
 static void test_copies(void **state)
 {
 	(void)state;
-	perform(PIPE(0, 1) PIPE(
+	perform_text(PIPE(0, 1) PIPE(
 		2,
 		3) "0 openat(dirfd=-100, path=\"/f\", flags=O_RDWR|O_CREAT, mode=0644) = 4\n"
 		   "0 openat(dirfd=-100, path=\"/g\", flags=O_RDWR|O_CREAT, mode=0644) = 5\n"
@@ -179,7 +129,7 @@ static void test_does_not_fit(void **state)
 	snprintf(text + n, sizeof(text) - (size_t)n,
 		 "2 <1:1 flags=516 read(fd=0, buf=\"\", count=100000) = 0\n");
 	o.perturb_seed = 1;
-	perform(text);
+	perform_text(text);
 	assert_went(1, 0);
 }
 
@@ -187,9 +137,9 @@ static void test_does_not_fit(void **state)
 static void test_unread(void **state)
 {
 	(void)state;
-	perform(PIPE(0, 1) "0 flags=512 close(fd=0) = 0\n"
-			   "0 flags=512 write(fd=1, buf=\"x\", count=1) = 1\n"
-			   "0 flags=512 close(fd=1) = 0\n");
+	perform_text(PIPE(0, 1) "0 flags=512 close(fd=0) = 0\n"
+				"0 flags=512 write(fd=1, buf=\"x\", count=1) = 1\n"
+				"0 flags=512 close(fd=1) = 0\n");
 	assert_went(1, 0);
 }
 
@@ -197,13 +147,13 @@ static void test_unread(void **state)
 static void test_lies(void **state)
 {
 	(void)state;
-	perform(PIPE(0, 1) PIPE(2, 3)
-			PIPE(4, 5) "0 flags=516 read(fd=0, buf=\"x\", count=1) = 1\n"
-				   "0 flags=512 write(fd=3, buf=\"ab\", count=2) = 2\n"
-				   "0 flags=516 read(fd=2, buf=\"abc\", count=3) = 3\n"
-				   "0 flags=516 read(fd=4, buf=\"\", count=3) = 0\n"
-				   "0 flags=512 write(fd=5, buf=\"ab\", count=2) = 2\n"
-				   "0 flags=512 write(fd=1, buf=\"y\", count=1) = 1\n");
+	perform_text(PIPE(0, 1) PIPE(2, 3)
+			     PIPE(4, 5) "0 flags=516 read(fd=0, buf=\"x\", count=1) = 1\n"
+					"0 flags=512 write(fd=3, buf=\"ab\", count=2) = 2\n"
+					"0 flags=516 read(fd=2, buf=\"abc\", count=3) = 3\n"
+					"0 flags=516 read(fd=4, buf=\"\", count=3) = 0\n"
+					"0 flags=512 write(fd=5, buf=\"ab\", count=2) = 2\n"
+					"0 flags=512 write(fd=1, buf=\"y\", count=1) = 1\n");
 	assert_went(3, 3);
 	/* What was not made is not said to have been. */
 	assert_int_equal(res->nr_made, 4);
@@ -214,13 +164,13 @@ static void test_lies_between_lanes(void **state)
 {
 	(void)state;
 	o.stall_ns = 2 * NS_PER_S; /* a pipe is given up after half of it at most */
-	perform(PIPE(0, 1) PIPE(2, 3)
-			PIPE(4, 5) "1 <0:2 flags=516 read(fd=0, buf=\"x\", count=1) = 1\n"
-				   "1 flags=512 write(fd=3, buf=\"x\", count=1) = 1\n"
-				   "2 <0:2 flags=516 read(fd=2, buf=\"x\", count=1) = 1\n"
-				   "2 flags=512 write(fd=1, buf=\"x\", count=1) = 1\n"
-				   "3 <0:2 flags=512 write(fd=5, buf=\"x\"/" BIG_TEXT
-				   ", count=" BIG_TEXT ") = " BIG_TEXT "\n");
+	perform_text(PIPE(0, 1) PIPE(2, 3)
+			     PIPE(4, 5) "1 <0:2 flags=516 read(fd=0, buf=\"x\", count=1) = 1\n"
+					"1 flags=512 write(fd=3, buf=\"x\", count=1) = 1\n"
+					"2 <0:2 flags=516 read(fd=2, buf=\"x\", count=1) = 1\n"
+					"2 flags=512 write(fd=1, buf=\"x\", count=1) = 1\n"
+					"3 <0:2 flags=512 write(fd=5, buf=\"x\"/" BIG_TEXT
+					", count=" BIG_TEXT ") = " BIG_TEXT "\n");
 	assert_int_equal(res->end, RUN_COMPLETE);
 	assert_int_equal(res->nr_done, res->nr_actions);
 	assert_int_equal(res->nr_mismatches, 0);
@@ -231,7 +181,8 @@ static void test_lies_between_lanes(void **state)
 static void test_no_pipe(void **state)
 {
 	(void)state;
-	perform("0 flags=512 read(fd=9, buf=\"x\", count=1) = 1\n"
+	perform_text(
+		"0 flags=512 read(fd=9, buf=\"x\", count=1) = 1\n"
 		"0 flags=512 splice(fd_in=9, off_in=NULL, fd_out=8, off_out=NULL, len=5, flags=0) = 5\n"
 		"0 flags=512 vmsplice(fd=9, iov=[{iov_base=\"x\", iov_len=1}], nr_segs=1, flags=0) = 1\n"
 		"0 openat(dirfd=-100, path=\"/f\", flags=O_RDWR|O_CREAT, mode=0644) = 4\n"
@@ -244,7 +195,8 @@ static void test_no_pipe(void **state)
 static void test_others(void **state)
 {
 	(void)state;
-	perform("0 mkdir(path=\"/d\", mode=0755) = 0\n"
+	perform_text(
+		"0 mkdir(path=\"/d\", mode=0755) = 0\n"
 		"0 flags=528 eventfd2(initval=1, flags=0) = 0\n"
 		"0 flags=528 write(fd=0, buf=\"\\x02\\x00\\x00\\x00\\x00\\x00\\x00\\x00\", count=8) = 8\n"
 		"0 flags=528 read(fd=0, buf=\"\\x03\\x00\\x00\\x00\\x00\\x00\\x00\\x00\", count=8) = 8\n"
