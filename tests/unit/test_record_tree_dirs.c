@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/* The trees of a recording: where names begin, and directories that are made, moved, replaced and listed. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tree_rig.h"
+
+static void touch_listing(const char *name)
+{
+	struct value args[ROW_ARGS_MAX] = { value_int(
+		open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) };
+
+	touch(name);
+	OK(tree_touch(tree, getpid(), row_by_id(SC_getdents64), args, 5));
+	(void)close((int)args[0].i);
+}
+
+static void test_bases(void **state)
+{
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkdir("d", 0755), 0);
+	assert_int_equal(mkdir("d/e", 0755), 0);
+	write_file("d/f", "f");
+	write_file("d/e/g", "g");
+	fd = open("d", O_PATH | O_CLOEXEC);
+	touch_at(fd, "f", 0);
+	touch_at(fd, "e/../e/g", 0);
+	(void)close(fd);
+	touch_at(fd, "x", 0); /* EBADF */
+	touch_call(SC_chdir, "d/e", NULL);
+	assert_int_equal(chdir("d/e"), 0);
+	touch("../y");
+	touch("..//../z/");
+	finish();
+	assert_int_equal(count_entries(INITIAL, below("d/f")), 1);
+	assert_int_equal(count_entries(INITIAL, below("d/e/g")), 1);
+	assert_int_equal(count_entries(INITIAL, below("d/e")), 1);
+	assert_int_equal(flags_of(INITIAL, below("d/y")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("z")), MISSING);
+	assert_int_equal(count_entries(INITIAL, below("x")), 0);
+}
+
+static void test_root_has_no_parent(void **state)
+{
+	(void)state;
+	touch("/../../..");
+	touch("/..//../etc/..");
+	finish();
+	assert_int_equal(count_entries(INITIAL, "/"), 1);
+	assert_int_equal(count_entries(INITIAL, "/etc"), 1);
+}
+
+static void test_cwd_that_is_gone(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir("d", 0755), 0);
+	assert_int_equal(chdir("d"), 0);
+	assert_int_equal(rmdir(below("d")), 0);
+	touch("f");
+	touch(".");
+	finish();
+	assert_int_equal(chdir(top), 0);
+	assert_int_equal(count_entries(INITIAL, below("d")), 0);
+}
+
+/* What was known of a working directory holds no longer than it is true. */
+static void test_cwd_that_moves(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir("a", 0755), 0);
+	assert_int_equal(mkdir("a/b", 0755), 0);
+	assert_int_equal(mkdir("c", 0755), 0);
+	touch("x");
+	touch_call(SC_chdir, "a/b", NULL);
+	assert_int_equal(chdir("a/b"), 0);
+	settle();
+	touch("x");
+	touch_call(SC_rename, below("a"), below("c/d"));
+	assert_int_equal(rename(below("a"), below("c/d")), 0);
+	settle();
+	touch("y"); /* noted under the name that its directory had */
+	touch("../z");
+	touch_call(SC_mkdir, "/tmp", NULL);
+	touch("../../w");
+	finish();
+	assert_int_equal(chdir(top), 0);
+	assert_int_equal(flags_of(INITIAL, below("x")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/x")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/y")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/z")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("c/w")), MISSING);
+	assert_int_equal(flags_of(FINAL, below("c/d/b/y")), MISSING);
+	assert_int_equal(count_entries(INITIAL, below("c/d/b/y")), 0);
+}
+
+/* Threads that share a working directory, or have one of their own. */
+static int other_thread(void *arg)
+{
+	int *pipes = arg;
+	char c;
+
+	/* Where the others are not: so it shares nothing. */
+	c = unshare(CLONE_FS) || chdir("own") ? 'n' : 'y';
+	if (write(pipes[1], &c, 1) == 1)
+		(void)!read(pipes[2], &c, 1); /* until we are done */
+	return 0;
+}
+
+static void test_cwd_of_threads(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_int(AT_FDCWD), value_str(&arena, "f") };
+	char *stack = xmalloc(65536), c;
+	int pipes[4];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(mkdir("own", 0755), 0);
+	assert_true(!pipe(pipes) && !pipe(pipes + 2));
+	touch("f");
+	/* Shares files with us so that it can be told, but no number. */
+	child = clone(other_thread, stack + 65536, CLONE_FS | CLONE_FILES | CLONE_VM | SIGCHLD,
+		      (int[]){ pipes[0], pipes[1], pipes[2] });
+	assert_true(child > 0);
+	assert_int_equal(read(pipes[0], &c, 1), 1);
+	assert_int_equal(c, 'y');
+	OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+	assert_int_equal(write(pipes[3], "x", 1), 1);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	touch("g");
+	finish();
+	free(stack);
+	assert_int_equal(flags_of(INITIAL, below("f")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("g")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("own/f")), MISSING);
+	for (c = 0; c < 4; c++)
+		(void)close(pipes[(unsigned char)c]);
+}
+
+/* Known directories are gone through at once, but only while they are what they were. */
+static void test_known_directories(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir("a", 0755), 0);
+	assert_int_equal(mkdir("a/b", 0755), 0);
+	assert_int_equal(mkdir("a/b/c", 0755), 0);
+	assert_int_equal(mkdir("other", 0755), 0);
+	assert_int_equal(mkdir("other/c", 0755), 0);
+	write_file("other/c/f", "other");
+	touch("a/b/c/1");
+	touch("./a//b/./c/2");
+	touch(below("a/b/c/3"));
+	touch("a/b/c/../4");
+	/* Others do this, so nobody tells us. */
+	assert_int_equal(rename("a/b", "kept"), 0);
+	assert_int_equal(symlink("../other", "a/b"), 0);
+	touch("a/b/c/f");
+	assert_int_equal(unlink("a/b"), 0);
+	assert_int_equal(rename("other", "a/b"), 0);
+	touch("a/b/c/g");
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("a/b/c/1")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/c/2")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/c/3")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("a/b/4")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("other/c/f")), CONTENT_KEPT);
+	assert_int_equal(count_entries(INITIAL, below("a/b/c/f")), 0);
+	assert_int_equal(flags_of(INITIAL, below("other/c/g")), MISSING);
+	assert_int_equal(count_entries(INITIAL, below("a/b")), 1);
+}
+
+static void test_listing(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir("d", 0755), 0);
+	write_file("d/touched", "t");
+	write_file("d/only listed", "l");
+	write_file("d/later", "later");
+	assert_int_equal(symlink("x", "d/link"), 0);
+	touch("d/touched");
+	touch("d/made");
+	write_file("d/made", "");
+	touch_listing("d");
+	touch_listing("d");
+	touch("d/later");
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("d")), LISTED);
+	assert_int_equal(count_entries(INITIAL, below("d")), 2);
+	assert_int_equal(count_entries(INITIAL, below("d/touched")), 1);
+	assert_int_equal(flags_of(INITIAL, below("d/made")), MISSING);
+	assert_int_equal(stat_of(INITIAL, below("d/only listed"), SIZE), 1);
+	assert_int_equal(flags_of(INITIAL, below("d/only listed")), 0);
+	assert_true(is_text(&entry(INITIAL, below("d/link"))->args[TARGET], "x"));
+	assert_true(is_text(&entry(INITIAL, below("d/later"))->args[CONTENT], "later"));
+	assert_int_equal(count_entries(FINAL, below("d/only listed")), 0);
+	assert_int_equal(count_entries(FINAL, below("d/later")), 1);
+}
+
+/* What is below a directory that the program made was not there at the start. */
+static void test_made_directory(void **state)
+{
+	(void)state;
+	touch_call(SC_mkdir, "new", NULL);
+	assert_int_equal(mkdir("new", 0755), 0);
+	write_file("new/f", "f");
+	touch("new/f");
+	touch_listing("new");
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("new")), MISSING);
+	assert_int_equal(count_entries(INITIAL, below("new/f")), 0);
+	assert_true(has_hash(entry(FINAL, below("new/f")), "f"));
+}
+
+/* What was there is noted under the name that it had. */
+static void test_renamed_directory(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir("old", 0755), 0);
+	assert_int_equal(mkdir("old/sub", 0755), 0);
+	write_file("old/sub/f", "f");
+	touch_call(SC_rename, "old", "new");
+	assert_int_equal(rename("old", "new"), 0);
+	touch("new/sub/f");
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("new")), MISSING);
+	assert_true(is_text(&entry(INITIAL, below("old/sub/f"))->args[CONTENT], "f"));
+	assert_int_equal(count_entries(INITIAL, below("new/sub/f")), 0);
+	assert_true(has_hash(entry(FINAL, below("new/sub/f")), "f"));
+	assert_int_equal(flags_of(FINAL, below("old")), MISSING);
+}
+
+/* Not reached from its parent, and under a name that nobody has used before. */
+static void test_made_directory_as_cwd(void **state)
+{
+	(void)state;
+	touch_call(SC_mkdir, "new", NULL);
+	assert_int_equal(mkdir("new", 0755), 0);
+	touch_call(SC_mkdir, "new/sub", NULL);
+	assert_int_equal(mkdir("new/sub", 0755), 0);
+	write_file("new/sub/f", "f");
+	touch_call(SC_chdir, "new/sub", NULL);
+	assert_int_equal(chdir("new/sub"), 0);
+	touch_call(SC_rename, "../../new", "../../moved");
+	assert_int_equal(rename("../../new", "../../moved"), 0);
+	touch("f");
+	assert_int_equal(chdir("../.."), 0);
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("moved")), MISSING);
+	assert_int_equal(count_entries(INITIAL, below("moved/sub/f")), 0);
+	assert_true(has_hash(entry(FINAL, below("moved/sub/f")), "f"));
+}
+
+static void test_replaced_directory(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir("d", 0755), 0);
+	touch_call(SC_rmdir, "d", NULL);
+	assert_int_equal(rmdir("d"), 0);
+	touch_call(SC_mkdir, "d", NULL);
+	assert_int_equal(mkdir("d", 0755), 0);
+	write_file("d/f", "");
+	touch("d/f");
+	finish();
+	assert_int_equal(count_entries(INITIAL, below("d")), 1);
+	assert_int_equal(stat_of(INITIAL, below("d"), TYPE), 2);
+	assert_int_equal(count_entries(INITIAL, below("d/f")), 0);
+}
+
+/* Others change what we look at; nothing fails, blocks or leads outside. */
+static atomic_bool stop;
+
+static void *disturb(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&stop)) {
+		(void)symlink("/etc", "swing");
+		(void)unlink("swing");
+		(void)mkdir("swing", 0755);
+		(void)mkdir("swing/in", 0755);
+		(void)rename("swing/in", "in");
+		(void)rmdir("in");
+		(void)rmdir("swing");
+		(void)mkfifo("swing", 0644);
+		(void)unlink("swing");
+		(void)symlink("swing", "swing");
+		(void)unlink("swing");
+		(void)close(open("swing", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+		(void)truncate("swing", 900);
+		(void)unlink("swing");
+	}
+	return NULL;
+}
+
+static unsigned int count_descriptors(void)
+{
+	unsigned int nr = 0;
+	int fd;
+
+	for (fd = 0; fd < 1024; fd++)
+		nr += fcntl(fd, F_GETFD) >= 0;
+	return nr;
+}
+
+static void test_races(void **state)
+{
+	unsigned int i, nr_fds = count_descriptors();
+	pthread_t thread;
+
+	(void)state;
+	atomic_store(&stop, false);
+	assert_int_equal(pthread_create(&thread, NULL, disturb, NULL), 0);
+	for (i = 0; i < 2000; i++) {
+		touch_call(SC_rename, "swing/in/deep", "swing");
+		settle();
+		arena_reset(&arena);
+	}
+	atomic_store(&stop, true);
+	(void)pthread_join(thread, NULL);
+	touch_call(SC_exit, "", NULL); /* of what keeps a file system busy nothing stays open */
+	assert_int_equal(count_descriptors(), nr_fds);
+	finish();
+}
+
+/* A program with another root is told of with the names that we see. */
+static void test_changed_root(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_int(AT_FDCWD),
+					    value_str(&arena, "/../link/../etc") };
+	pid_t child;
+	int pipes[2][2];
+	char c;
+
+	(void)state;
+	assert_int_equal(mkdir("jail", 0755), 0);
+	assert_int_equal(mkdir("jail/d", 0755), 0);
+	write_file("jail/d/f", "");
+	assert_int_equal(symlink("/d", "jail/link"), 0);
+	assert_true(!pipe(pipes[0]) && !pipe(pipes[1]));
+	child = fork();
+	if (!child) {
+		(void)close(pipes[1][1]);
+		c = chroot("jail") ? 'n' : 'y';
+		if (write(pipes[0][1], &c, 1) == 1)
+			(void)!read(pipes[1][0], &c, 1); /* until we are done */
+		_exit(0);
+	}
+	assert_int_equal(read(pipes[0][0], &c, 1), 1);
+	if (c == 'y') {
+		OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+		args[1] = value_str(&arena, "/link/f");
+		OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+		/* Its working directory is outside still. */
+		args[1] = value_str(&arena, "jail/new");
+		OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+	}
+	(void)close(pipes[1][1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	if (c != 'y') {
+		print_message("# may not change the root directory\n");
+		skip();
+	}
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("jail/etc")), MISSING);
+	assert_int_equal(stat_of(INITIAL, below("jail/link"), TYPE), 3);
+	assert_int_equal(stat_of(INITIAL, below("jail/d/f"), TYPE), 1);
+	assert_int_equal(flags_of(INITIAL, below("jail/new")), MISSING);
+	assert_int_equal(count_entries(INITIAL, "/etc"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TREE_TEST(test_bases),
+		TREE_TEST(test_root_has_no_parent),
+		TREE_TEST(test_cwd_that_is_gone),
+		TREE_TEST(test_cwd_that_moves),
+		TREE_TEST(test_cwd_of_threads),
+		TREE_TEST(test_known_directories),
+		TREE_TEST(test_listing),
+		TREE_TEST(test_made_directory),
+		TREE_TEST(test_made_directory_as_cwd),
+		TREE_TEST(test_renamed_directory),
+		TREE_TEST(test_replaced_directory),
+		TREE_TEST(test_races),
+		TREE_TEST(test_changed_root),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
