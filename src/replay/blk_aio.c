@@ -215,18 +215,23 @@ static unsigned int aio_take(struct blk_port *p, struct blk_done *out, unsigned 
 	return taken;
 }
 
-static void aio_wait(struct blk_port *p, uint64_t ns, bool in_flight)
+static void aio_wait(struct blk_port *p, uint64_t ns, unsigned int nr, bool in_flight)
 {
 	struct aio *a = p->state;
 	struct timespec ts = { .tv_nsec = (long)(ns < BLK_WAIT_MAX_NS ? ns : BLK_WAIT_MAX_NS) };
-	struct io_event event;
-	struct blk_done done;
+	struct io_event events[EVENTS_MAX];
+	long i, n;
 
 	(void)in_flight;
-	if (a->done.len || syscall(SYS_io_getevents, a->context, 1L, 1L, &event, &ts) != 1)
+	if (a->done.len)
 		return;
-	done = read_event(a, &event);
-	VEC_PUSH(&a->done, done);
+	n = syscall(SYS_io_getevents, a->context, (long)(nr < EVENTS_MAX ? nr : EVENTS_MAX),
+		    (long)EVENTS_MAX, events, &ts);
+	for (i = 0; i < n; i++) {
+		struct blk_done done = read_event(a, &events[i]);
+
+		VEC_PUSH(&a->done, done);
+	}
 }
 
 const struct blk_engine blk_engine_aio = {

@@ -18,6 +18,9 @@
 #define NONE UINT64_MAX
 /* So few in flight trouble no device. */
 #define LIMIT_MIN 8
+/* Where so many parts are in flight that one is more than a request, the limit is given up by parts. */
+#define LIMIT_PARTS 8
+#define LIMIT_WAIT_NS (200 * NS_PER_US)
 #define LOADER_WAIT_NS (100 * NS_PER_US)
 /* What another submitter did is looked for so often: a wake-up would not come sooner. */
 #define OTHERS_WAIT_NS (50 * NS_PER_US)
@@ -321,10 +324,15 @@ static enum why start_and_submit(struct blk_submitter *sub, uint64_t *ret_due_ns
 
 /* Waiting. */
 
+static void sleep_until(struct blk_submitter *sub, uint64_t ns, uint64_t nr)
+{
+	sub->port.engine->wait(&sub->port, ns, (unsigned int)nr, sub->in_flight > 0);
+	sub->woken = true;
+}
+
 static void sleep_until_event(struct blk_submitter *sub, uint64_t ns)
 {
-	sub->port.engine->wait(&sub->port, ns, sub->in_flight > 0);
-	sub->woken = true;
+	sleep_until(sub, ns, 1);
 }
 
 /* Others can make something ready, or give room, and nobody wakes it. */
@@ -353,6 +361,36 @@ static void wait_for_turn(struct blk_submitter *sub, uint64_t now_ns)
 	sleep_for_others(sub, OTHERS_WAIT_NS);
 }
 
+/*
+ * At the limit the device has work enough, and who looks after every completion takes away the
+ * processor by which others come, and submits one request a call. So a part of what is in
+ * flight is waited for, but not for long: a slow device gets the next as soon as one is done. Mode
+ * load has its exact number in flight.
+ */
+static uint64_t nr_to_wait_for(const struct blk_submitter *sub)
+{
+	uint64_t nr = sub->run->o->mode == BLK_MODE_LOAD ? 0 : sub->in_flight / LIMIT_PARTS;
+
+	return nr < DONE_MAX ? nr : DONE_MAX;
+}
+
+static void wait_at_limit(struct blk_submitter *sub, uint64_t now_ns)
+{
+	enum blk_mode mode = sub->run->o->mode;
+	uint64_t nr = nr_to_wait_for(sub);
+
+	if (nr > 1) {
+		sleep_until(sub, LIMIT_WAIT_NS, nr);
+		if (look(sub))
+			return;
+	} else if (mode == BLK_MODE_THINK || mode == BLK_MODE_TIMED) {
+		/* What comes soon is met awake: a wake-up takes longer than many a request. */
+		spin_until(sub, now_ns + sub->run->ticker.spin_ns);
+	}
+	if (!look(sub))
+		sleep_for_others(sub, BLK_WAIT_MAX_NS);
+}
+
 static void wait_for(struct blk_submitter *sub, enum why why, uint64_t due_ns)
 {
 	enum blk_mode mode = sub->run->o->mode;
@@ -371,8 +409,10 @@ static void wait_for(struct blk_submitter *sub, enum why why, uint64_t due_ns)
 		wait_for_turn(sub, now_ns);
 		return;
 	case WHY_LIMIT:
+		wait_at_limit(sub, now_ns);
+		break;
 	case WHY_FLIGHT:
-		/* What comes soon is met awake: a wake-up takes longer than many a request. */
+		/* As above. */
 		if (mode == BLK_MODE_THINK || mode == BLK_MODE_TIMED)
 			spin_until(sub, now_ns + spin_ns);
 		if (!look(sub))

@@ -31,8 +31,11 @@ struct blk_engine {
 	unsigned int (*take)(struct blk_port *p, struct blk_done *out, unsigned int max);
 	/* Whether there is anything to take; lets the kernel hand it over. */
 	bool (*look)(struct blk_port *p);
-	/* Until there is, or for so long; not much longer than BLK_WAIT_MAX_NS. */
-	void (*wait)(struct blk_port *p, uint64_t ns, bool in_flight);
+	/*
+	 * Until there are nr (at least 1; of what is in flight, or nothing is), or for so long; not
+	 * much longer than BLK_WAIT_MAX_NS.
+	 */
+	void (*wait)(struct blk_port *p, uint64_t ns, unsigned int nr, bool in_flight);
 };
 
 #define BLK_WAIT_MAX_NS (100 * NS_PER_MS)

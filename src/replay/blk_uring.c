@@ -331,7 +331,7 @@ static bool uring_look(struct blk_port *p)
 	return io_uring_cq_ready(&u->ring) > 0;
 }
 
-static void uring_wait(struct blk_port *p, uint64_t ns, bool in_flight)
+static void uring_wait(struct blk_port *p, uint64_t ns, unsigned int nr, bool in_flight)
 {
 	struct uring *u = p->state;
 	struct io_uring_cqe *cqe;
@@ -342,7 +342,7 @@ static void uring_wait(struct blk_port *p, uint64_t ns, bool in_flight)
 	if (p->poll && in_flight)
 		(void)uring_look(p); /* a polled ring does not wake anybody */
 	else
-		(void)io_uring_wait_cqe_timeout(&u->ring, &cqe, &ts); /* an event or the time */
+		(void)io_uring_wait_cqes(&u->ring, &cqe, nr, &ts, NULL); /* events or the time */
 }
 
 bool blk_uring_is_allowed(void)
