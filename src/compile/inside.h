@@ -9,7 +9,7 @@
 /* think.c: what a thread did between two actions. */
 struct think {
 	uint64_t since_ns; /* exit of the event before, or the thread's start */
-	uint64_t held_ns; /* by the recorder, around that event */
+	uint64_t held_ns; /* by the recorder, after that event */
 	uint64_t before_ns, after_ns, wait_ns;
 	uint64_t nr_faults; /* that may yet come of files it has mapped */
 	bool started;

@@ -4,9 +4,9 @@
  * are not made again, told apart into computing, sleeping by own timers (which
  * counts as computing: a replay must spend it too) and waiting for others.
  *
- * What a recorder holds a thread falls into the gaps on both sides of a call;
- * a trace knows the sum of both, and each gap gets half. That is not all that a
- * recorder costs: from the stop until it notices, and from the release until the
+ * What a recorder holds a thread falls into the gaps on both sides of a call, or into
+ * the call; where a trace knows only the sum of both gaps, each gets half. That is not
+ * all that a recorder costs: from the stop until it notices, and from the release until the
  * thread runs, the thread does nothing. Where the trace tells how much CPU time
  * was used in a gap, what is left of it is taken for that, up to a limit; beyond
  * it the thread waited for something else. That may be a page of a file that it
@@ -66,9 +66,16 @@ static void expect_faults(struct think *t, const struct event *ev)
 	t->nr_faults = nr < FAULTS_MAX - t->nr_faults ? t->nr_faults + nr : FAULTS_MAX;
 }
 
+static uint64_t held_before_ns(const struct event *ev)
+{
+	uint64_t ns = ev->held_before_ns ? ev->held_before_ns : ev->held_ns / 2;
+
+	return ns < ev->held_ns ? ns : ev->held_ns;
+}
+
 static void pass_gap(struct think *t, const struct event *ev)
 {
-	uint64_t gap_ns, held_ns = t->held_ns / 2 + ev->held_ns / 2;
+	uint64_t gap_ns, held_ns = clock_add_ns(t->held_ns, held_before_ns(ev));
 
 	if (!t->started) {
 		t->started = true;
@@ -82,7 +89,7 @@ static void pass_gap(struct think *t, const struct event *ev)
 static void pass_end(struct think *t, const struct event *ev)
 {
 	t->since_ns = ev->exit_ns;
-	t->held_ns = ev->held_ns;
+	t->held_ns = ev->held_ns - held_before_ns(ev);
 }
 
 static bool is_sleep(const struct event *ev)
@@ -112,7 +119,8 @@ static bool is_from_outside(const struct facts *facts)
 
 void think_pass(struct think *t, const struct event *ev, const struct facts *facts)
 {
-	uint64_t call_ns = ev->exit_ns > ev->enter_ns ? ev->exit_ns - ev->enter_ns : 0;
+	uint64_t call_ns =
+		clock_sub_ns(clock_sub_ns(ev->exit_ns, ev->enter_ns), ev->held_inside_ns);
 
 	pass_gap(t, ev);
 	if (ev->flags & (EVENT_NO_TIME | EVENT_NO_DURATION))

@@ -63,6 +63,8 @@ struct event {
 	uint64_t enter_ns, exit_ns; /* since the trace began */
 	uint64_t cpu_ns; /* of the thread, at the exit; 0: not known */
 	uint64_t held_ns; /* for how long the recorder itself held the thread around this call */
+	uint64_t held_before_ns; /* as much of it was before the call; 0: not known */
+	uint64_t held_inside_ns; /* and for how long in the middle of the call; not in held_ns */
 	/*
 	 * CPU time that the thread used between its call before and this one,
 	 * without what stops of the recorder took of it; 0: not known.

@@ -189,6 +189,10 @@ static int parse_detail(struct parser *p, struct event *ev)
 		return scan_take_unsigned(&p->scan, UINT64_MAX, &ev->cpu_ns);
 	if (scan_word_is(w, "held"))
 		return scan_take_unsigned(&p->scan, UINT64_MAX, &ev->held_ns);
+	if (scan_word_is(w, "held_before"))
+		return scan_take_unsigned(&p->scan, UINT64_MAX, &ev->held_before_ns);
+	if (scan_word_is(w, "held_inside"))
+		return scan_take_unsigned(&p->scan, UINT64_MAX, &ev->held_inside_ns);
 	if (scan_word_is(w, "gap_cpu"))
 		return scan_take_unsigned(&p->scan, UINT64_MAX, &ev->gap_cpu_ns);
 	if (scan_word_is(w, "ppid"))

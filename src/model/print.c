@@ -685,6 +685,8 @@ static void put_details(struct buf *out, const struct event *ev)
 	}
 	before = put_detail(out, before, "cpu=", ev->cpu_ns);
 	before = put_detail(out, before, "held=", ev->held_ns);
+	before = put_detail(out, before, "held_before=", ev->held_before_ns);
+	before = put_detail(out, before, "held_inside=", ev->held_inside_ns);
 	before = put_detail(out, before, "gap_cpu=", ev->gap_cpu_ns);
 	before = put_detail(out, before, "ppid=", ev->ppid);
 	before = put_detail(out, before, "pgid=", ev->pgid);

@@ -162,7 +162,8 @@ static int write_event(struct completion *c, struct trace *from, struct trace_st
 	if (r < 0)
 		return r;
 	ev->origin = origin;
-	ev->cpu_ns = ev->held_ns = ev->gap_cpu_ns = 0;
+	ev->cpu_ns = ev->gap_cpu_ns = 0;
+	ev->held_ns = ev->held_before_ns = ev->held_inside_ns = 0;
 	if (r) {
 		apply_note(ev, n->next);
 		n->last_ns = ev->exit_ns;

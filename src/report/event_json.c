@@ -294,6 +294,8 @@ void event_json_put(struct event_json *e, struct json *w, const struct event *ev
 	put_flags(w, ev);
 	json_kv_u64(w, "cpu_ns", ev->cpu_ns);
 	json_kv_u64(w, "held_ns", ev->held_ns);
+	json_kv_u64(w, "held_before_ns", ev->held_before_ns);
+	json_kv_u64(w, "held_inside_ns", ev->held_inside_ns);
 	json_kv_u64(w, "gap_cpu_ns", ev->gap_cpu_ns);
 	json_kv_u64(w, "origin", ev->origin);
 	put_paths(e, w, ev);

@@ -17,6 +17,8 @@ enum event_part {
 	PART_PGID,
 	PART_ORIGIN,
 	PART_GAP_CPU,
+	PART_HELD_BEFORE,
+	PART_HELD_INSIDE,
 	PART_MAX,
 };
 
@@ -39,6 +41,8 @@ static unsigned int collect_parts(const struct event *ev, uint64_t seq,
 	PART(PART_PGID, ev->pgid != state->pgid, ev->pgid)
 	PART(PART_ORIGIN, ev->origin, ev->origin)
 	PART(PART_GAP_CPU, ev->gap_cpu_ns, ev->gap_cpu_ns)
+	PART(PART_HELD_BEFORE, ev->held_before_ns, ev->held_before_ns)
+	PART(PART_HELD_INSIDE, ev->held_inside_ns, ev->held_inside_ns)
 #undef PART
 	return set;
 }
@@ -120,6 +124,8 @@ static void apply_parts(uint64_t set, const uint64_t parts[PART_MAX], struct eve
 		state->pgid = (uint32_t)parts[PART_PGID];
 	ev->origin = HAS(PART_ORIGIN) ? parts[PART_ORIGIN] : 0;
 	ev->gap_cpu_ns = HAS(PART_GAP_CPU) ? parts[PART_GAP_CPU] : 0;
+	ev->held_before_ns = HAS(PART_HELD_BEFORE) ? parts[PART_HELD_BEFORE] : 0;
+	ev->held_inside_ns = HAS(PART_HELD_INSIDE) ? parts[PART_HELD_INSIDE] : 0;
 #undef HAS
 	ev->seq = state->seq;
 	ev->cpu_ns = state->cpu_ns;

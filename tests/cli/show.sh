@@ -66,7 +66,7 @@ ok $? 'no match is no failure'
 # JSON.
 run 0 show --json a.trace && jsonl 'len(d) == 14 and set(d[0]) == {
 	"seq", "pid", "tid", "ppid", "pgid", "enter_ns", "exit_ns", "duration_ns", "call", "class",
-	"args", "ret", "errno", "flags", "cpu_ns", "held_ns", "gap_cpu_ns", "origin", "paths"}'
+	"args", "ret", "errno", "flags", "cpu_ns", "held_ns", "held_before_ns", "held_inside_ns", "gap_cpu_ns", "origin", "paths"}'
 ok $? 'JSON: keys'
 jsonl 'd[0]["args"] == {"dirfd": -100, "path": "in.txt", "flags": "O_RDONLY|O_CLOEXEC", "mode": 0}
 	and d[0]["paths"] == {"ret": "/home/u/in.txt"} and d[0]["ret"] == 3 and d[0]["errno"] is None'

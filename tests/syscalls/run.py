@@ -25,6 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from plain_signals import plain_signals  # pylint: disable=wrong-import-position
 
+CLOCKS_DIFFER_NS = 1000000
+
 
 class Way:
     """A way to record: options, and what follows from them for what must be in the trace."""
@@ -324,6 +326,15 @@ class Trace:
             used, gap = int(ev.details.get("cpu", 0)), int(ev.details.get("gap_cpu", 0))
             if used and b and "cpu" in b.details and gap > max(1, used - cpu[ev.thread]):
                 yield f"{ev.thread} #{ev.seq}: {gap} ns of processor time before it, {used - cpu[ev.thread]} with it: {ev.text[:100]}"
+            held, held_before, inside = (int(ev.details.get(name, 0)) for name in ("held", "held_before", "held_inside"))
+            if held_before > held or inside > ev.leave - ev.enter:
+                yield f"{ev.thread} #{ev.seq}: held for longer than there was time: {ev.text[:100]}"
+            # Times of the agent are of another clock.
+            if b and held_before > ev.enter - b.leave + CLOCKS_DIFFER_NS:
+                yield f"{ev.thread} #{ev.seq}: held for {held_before} ns of {ev.enter - b.leave} before it: {ev.text[:100]}"
+            # Its end is a stop of its own, and what follows it until the thread goes on is another.
+            if ev.name == "exec" and b.name == "execve" and not (held_before and int(b.details.get("held_inside", 0))):
+                yield f"{ev.thread} #{ev.seq}: not held: {b.text[:100]} / {ev.text[:100]}"
             before[ev.thread] = ev
             if used and used < cpu.get(ev.thread, 0):
                 yield f"{ev.thread} #{ev.seq}: processor time goes back: {ev.text[:100]}"

@@ -207,6 +207,8 @@ static inline void random_event(struct random *r, const struct row *row, struct 
 	ev->cpu_ns = random_below(r, 2) * random_number(r);
 	ev->held_ns = random_below(r, 2) * random_number(r);
 	ev->gap_cpu_ns = random_below(r, 2) * random_number(r);
+	ev->held_before_ns = random_below(r, 2) * random_number(r);
+	ev->held_inside_ns = random_below(r, 2) * random_number(r);
 	ev->ppid = (uint32_t)random_number(r);
 	ev->pgid = (uint32_t)random_number(r);
 	ev->origin = random_below(r, 2) * random_number(r);

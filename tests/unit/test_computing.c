@@ -46,6 +46,35 @@ static void test_without_cpu(void **state)
 	assert_int_equal(computing_ns(20 * US, 30 * US, 0), 0);
 }
 
+/* The first call was held after it as well as before it, the second in the middle of it, too. */
+static void test_known_sides(void **state)
+{
+	struct event first = { .row = row_by_id(SC_pread64),
+			       .exit_ns = 10 * US,
+			       .held_ns = 50 * US,
+			       .held_before_ns = 40 * US };
+	struct event second = { .row = row_by_id(SC_clone3),
+				.enter_ns = 110 * US,
+				.exit_ns = 510 * US,
+				.held_ns = 65 * US,
+				.held_before_ns = 60 * US,
+				.held_inside_ns = 380 * US };
+	struct facts facts = { 0 };
+	struct think t = { 0 };
+
+	(void)state;
+	think_arrive(&t, &first);
+	think_leave(&t, &first);
+	think_pass(&t, &second, &facts);
+	assert_int_equal(t.after_ns, 100 * US - 70 * US + 20 * US);
+	/* What makes no sense is no more than there is. */
+	second.held_before_ns = UINT64_MAX;
+	second.held_inside_ns = UINT64_MAX;
+	think_leave(&t, &first);
+	think_pass(&t, &second, &facts);
+	assert_int_equal(t.after_ns, 100 * US - 75 * US);
+}
+
 static void test_with_cpu(void **state)
 {
 	(void)state;
@@ -118,9 +147,8 @@ static void test_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_without_cpu),
-		cmocka_unit_test(test_with_cpu),
-		cmocka_unit_test(test_other_waiting),
+		cmocka_unit_test(test_without_cpu), cmocka_unit_test(test_known_sides),
+		cmocka_unit_test(test_with_cpu),    cmocka_unit_test(test_other_waiting),
 		cmocka_unit_test(test_faults),
 	};
 

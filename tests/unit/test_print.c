@@ -321,13 +321,15 @@ static void test_event_line(void **state)
 	ev.cpu_ns = 1;
 	ev.held_ns = 2;
 	ev.gap_cpu_ns = 6;
+	ev.held_before_ns = 7;
+	ev.held_inside_ns = 8;
 	ev.ppid = 3;
 	ev.pgid = 4;
 	ev.origin = 5;
 	print_event_line(&text, &ev, 2);
 	expect_text(
 		"10/11@2 #7 100-5 open_it(dirfd=AT_FDCWD, path=\"/x\", flags=O_RDONLY, found=9) = 3"
-		" {flags=RESTARTED|NO_TIME|0x8000, cpu=1, held=2, gap_cpu=6, ppid=3, pgid=4, origin=5}");
+		" {flags=RESTARTED|NO_TIME|0x8000, cpu=1, held=2, held_before=7, held_inside=8, gap_cpu=6, ppid=3, pgid=4, origin=5}");
 }
 
 static void test_other_lines(void **state)

@@ -233,7 +233,8 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	ev = (struct event){ .row = t->row,
 			     .enter_ns = to_ns(tr, t->agent, rec->enter_tsc, now_ns),
 			     .exit_ns = to_ns(tr, t->agent, rec->exit_tsc, now_ns),
-			     .held_ns = t->held_ns };
+			     .held_ns = t->held_ns,
+			     .held_before_ns = t->held_ns };
 	/* Asked for at times. It began with the trace, so more than that it cannot be. */
 	ev.cpu_ns = rec->cpu_ns <= ev.exit_ns ? rec->cpu_ns : 0;
 	t->event_cpu_ns = ev.cpu_ns;

@@ -262,6 +262,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		     uint64_t seen_ns)
 {
 	t->state = TRACEE_IN_CALL;
+	t->inside_ns = 0;
 	find_row(t, info);
 	if (!t->recorded && t->row->id == SC_getppid && !tr->cost.is_trial)
 		cost_begin_trial(&tr->cost, t->pid);
@@ -274,7 +275,6 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	    agent_before_first_thread(tr, t, info->instruction_pointer)) {
 		t->state = TRACEE_RUNNING;
 		t->row = NULL;
-		t->carried_ns += tracer_now(tr) - seen_ns;
 		return;
 	}
 	t->is_mmap = t->row->id == SC_mmap;
@@ -296,7 +296,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	t->enter_ns = tracer_now(tr);
 	if (t->row->class & A_WAITS)
 		tracer_set_active(tr, t, false, t->enter_ns);
-	t->held_ns = t->enter_ns - seen_ns;
+	t->held_ns = t->enter_ns - (t->noted_ns > seen_ns ? t->noted_ns : seen_ns);
 	if (!t->unwanted) {
 		t->held_ns += t->carried_ns;
 		t->carried_ns = 0;
@@ -464,7 +464,8 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 	}
 	note_odd_calls(tr, t, &o);
 	if (t->unwanted) {
-		t->carried_ns += t->held_ns + tracer_now(tr) - seen_ns;
+		t->carried_ns += t->held_ns + t->inside_ns;
+		t->inside_ns = 0;
 		t->nr_gap_stops += 2;
 	}
 	t->row = NULL;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "record/ptrace/tracer.h"
 
 void tracer_be_silent(struct tracer *tr)
@@ -71,6 +72,13 @@ void tracer_put_now(struct tracer *tr, struct tracee *t, enum row_id id, const s
 	tracer_put_event(tr, t, &ev);
 }
 
+void tracer_take_held(struct tracee *t, struct event *ev)
+{
+	ev->held_ns = ev->held_before_ns = t->carried_ns + clock_sub_ns(ev->enter_ns, t->noted_ns);
+	t->carried_ns = 0;
+	t->noted_ns = ev->enter_ns;
+}
+
 void tracer_make_call(struct tracer *tr, struct tracee *t, struct outcome outcome, uint64_t seen_ns,
 		      struct event *ret)
 {
@@ -85,7 +93,11 @@ void tracer_make_call(struct tracer *tr, struct tracee *t, struct outcome outcom
 	t->event_cpu_ns = ret->cpu_ns;
 	t->gap_cpu_ns = 0;
 	memcpy(ret->args, t->args, t->row->nr_args * sizeof(*t->args));
-	ret->held_ns = t->held_ns + tracer_now(tr) - seen_ns;
+	t->noted_ns = tracer_now(tr);
+	ret->held_ns = t->held_ns + t->noted_ns - seen_ns;
+	ret->held_before_ns = t->held_ns;
+	ret->held_inside_ns = t->inside_ns;
+	t->inside_ns = 0;
 }
 
 void tracer_put_call(struct tracer *tr, struct tracee *t, struct outcome outcome, uint64_t seen_ns)

@@ -83,6 +83,8 @@ void tracer_start_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint
 	t->state = TRACEE_RUNNING;
 	t->recorded = true; /* or would be */
 	t->event_cpu_ns = cpu_read_ns(&tr->cpus, &t->cpu, t->pid, t->tid);
+	t->carried_ns = 0; /* what it was held before is not in the trace */
+	t->noted_ns = tracer_now(tr);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
@@ -144,6 +146,7 @@ static void begin_child(struct tracer *tr, struct tracee *parent, struct tracee 
 		t->stopped_early = false;
 		agent_first_stop(t);
 		clones_put_back(t);
+		t->carried_ns += tracer_now(tr) - t->noted_ns;
 		tracer_resume(tr, t, 0);
 	}
 }
@@ -275,7 +278,8 @@ static bool gives_rights(const char *exe)
 
 void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 {
-	struct value args[4] = { { 0 } };
+	struct event ev = { .row = row_by_id(EV_exec) };
+	struct value *args = ev.args;
 	char name[64], target[4096];
 	ssize_t len;
 	struct arena a;
@@ -293,7 +297,9 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 	if (len > 0)
 		args[0] = value_bytes(&a, target, (size_t)len);
 	args[2] = value_int(gives_rights(name));
-	tracer_put_now(tr, t, EV_exec, args, 4);
+	ev.enter_ns = ev.exit_ns = tracer_now(tr);
+	tracer_take_held(t, &ev);
+	tracer_put_event(tr, t, &ev);
 	if (args[2].i && geteuid()) {
 		args[0] = value_str(
 			&a,

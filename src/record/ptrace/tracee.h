@@ -65,6 +65,8 @@ struct tracee {
 	uint64_t enter_ns, held_ns;
 	bool has_woken; /* others, by the call that has just ended */
 	uint64_t carried_ns; /* held since the last call that was recorded, for the next */
+	uint64_t inside_ns; /* held in the middle of the call */
+	uint64_t noted_ns; /* up to then what it was held is in these or in an event */
 	uint64_t event_cpu_ns; /* its CPU time at the last event; 0: not known */
 	uint64_t nr_gap_stops; /* since then, in calls that are not recorded */
 	uint64_t gap_cpu_ns; /* before the call that it is in */

@@ -93,7 +93,24 @@ static bool on_signal(struct tracer *tr, struct tracee *t, int signo)
 		}
 	}
 	ev.enter_ns = ev.exit_ns = tracer_now(tr);
+	tracer_take_held(t, &ev);
 	return interrupts_put_signal(tr, t, &ev);
+}
+
+/*
+ * The thread is let go: what of this stop is in no event yet belongs to the next call, or to
+ * the one that it is in, unless that has just begun.
+ */
+static void note_held(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
+{
+	/* An execve may have made it another thread than the one that was seen. */
+	uint64_t now_ns = tracer_now(tr), from_ns = t->noted_ns > seen_ns ? t->noted_ns : seen_ns;
+
+	if (t->state != TRACEE_IN_CALL)
+		t->carried_ns += now_ns - from_ns;
+	else if (t->enter_ns < seen_ns)
+		t->inside_ns += now_ns - from_ns;
+	t->noted_ns = now_ns;
 }
 
 /* A stop of the whole process (job control) is left to last until SIGCONT. */
@@ -102,7 +119,7 @@ static bool is_group_stop(int signo)
 	return signo == SIGSTOP || signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU;
 }
 
-static void on_event_stop(struct tracer *tr, struct tracee *t, int signo)
+static void on_event_stop(struct tracer *tr, struct tracee *t, int signo, uint64_t seen_ns)
 {
 	struct value arg = value_int(t->group_stopped ? SIGCONT : signo);
 
@@ -111,6 +128,7 @@ static void on_event_stop(struct tracer *tr, struct tracee *t, int signo)
 			tracer_put_now(tr, t, EV_continued, &arg, 1);
 		t->group_stopped = false;
 		jobs_note(tr, t, 0);
+		note_held(tr, t, seen_ns);
 		tracer_resume(tr, t, 0);
 		return;
 	}
@@ -150,6 +168,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	int signo = WSTOPSIG(status), event = status >> 16;
 	bool plain_signal = !event && signo != (SIGTRAP | 0x80), step = false;
 
+	t->noted_ns = seen_ns;
 	tr->cost.nr_stops += t->recorded && !tr->silent;
 	tr->cost.nr_trial_stops += !t->recorded;
 	tr->cost.nr_unrecorded_stops += !t->recorded;
@@ -158,6 +177,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	t->delivered = plain_signal ? signo : 0;
 	/* At an execve the thread may have another's number, and has nothing of its own left. */
 	if (t->agent && event != PTRACE_EVENT_EXEC && agent_at_stop(tr, t)) {
+		note_held(tr, t, seen_ns);
 		tracer_resume(tr, t, 0);
 		return;
 	}
@@ -190,7 +210,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 		t = tracer_exec(tr, t);
 		break;
 	case PTRACE_EVENT_STOP:
-		on_event_stop(tr, t, signo);
+		on_event_stop(tr, t, signo, seen_ns);
 		return;
 	case PTRACE_EVENT_SECCOMP:
 		tracer_syscall_stop(tr, t, seen_ns);
@@ -200,9 +220,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 			tracer_syscall_stop(tr, t, seen_ns);
 		break;
 	}
-	/* Other stops are within calls, or have their time in the events of calls. */
-	if (plain_signal)
-		t->carried_ns += tracer_now(tr) - seen_ns;
+	note_held(tr, t, seen_ns);
 	if (t->has_woken) {
 		t->has_woken = false;
 		hold_waker_back(tr, t);

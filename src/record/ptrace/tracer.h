@@ -108,6 +108,8 @@ void tracer_put_event(struct tracer *tr, struct tracee *t, struct event *ev);
 /* An event that is no call. */
 void tracer_put_now(struct tracer *tr, struct tracee *t, enum row_id id, const struct value *args,
 		    unsigned int nr);
+/* An event that is no call stands in the gap between two: it has what the thread was held up to it. */
+void tracer_take_held(struct tracee *t, struct event *ev);
 /* The call that the thread is in, whose exit stop was seen at that time. */
 void tracer_make_call(struct tracer *tr, struct tracee *t, struct outcome outcome, uint64_t seen_ns,
 		      struct event *ret);
