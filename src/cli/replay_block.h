@@ -62,10 +62,13 @@ extern const char *const replay_block_engines[];
 			"at most N requests in one bundle", .default_text = "64"),                           \
 		OPT_SIZE(0, "offset", "SIZE", struct_type, field.offset_bytes,                               \
 			 "add SIZE to the place of every request"),                                          \
-		OPT_FLAG(0, "wrap", struct_type, field.wrap,                                                 \
-			 "requests beyond the end of the target begin again at its beginning"),              \
-		OPT_FLAG(0, "fit", struct_type, field.fit,                                                   \
-			 "shrink the places of requests to the size of the target"),                         \
+		OPT_FLAG(                                                                                    \
+			0, "wrap", struct_type, field.wrap,                                                  \
+			"requests beyond the end of the target begin again at its beginning; what is "       \
+			"longer than the target is cut"),                                                    \
+		OPT_FLAG(                                                                                    \
+			0, "fit", struct_type, field.fit,                                                    \
+			"shrink the places of requests to the size of the target; what is longer is cut"),   \
 		OPT_FLAG(0, "writes", struct_type, field.writes,                                             \
 			 "also make requests that change a device"),                                         \
 		OPT_FLAG(0, "destroy-data", struct_type, field.destroy_data,                                 \

@@ -107,7 +107,7 @@ static void put_troubles(struct buf *b, const struct blk_run_result *res)
 		{ res->nr_beyond, "lie beyond the end of the target: not made (--wrap, --fit)" },
 		{ res->nr_not_made, "are empty or of a kind that cannot be made" },
 		{ res->nr_unsupported, "are discards or zeroes that the target cannot do" },
-		{ res->nr_cut, "were cut to what can be moved at once" },
+		{ res->nr_cut, "were cut to what can be moved at once, or to the size of the target" },
 		{ res->nr_aligned, "were widened to whole sectors of the target" },
 		{ res->nr_differ, "had another outcome than in the trace" },
 		{ res->nr_without_end, "have no known completion in the trace" },

@@ -169,7 +169,10 @@ static uint64_t fit(uint64_t offset, uint64_t end, uint64_t size)
 	return end > size ? (uint64_t)((unsigned __int128)offset * size / end) : offset;
 }
 
-/* Whole sectors, and within the target; false: it lies beyond. */
+/*
+ * Whole sectors, and within the target; false: it lies beyond. What is wrapped or
+ * fitted never does: where it is longer than all of the target, it is cut.
+ */
 static bool place(const struct blk_run *run, struct blk_slot *s, const struct blk_target *t)
 {
 	uint64_t align = t->align_bytes, size = t->size_bytes / align * align, end;
@@ -186,7 +189,11 @@ static bool place(const struct blk_run *run, struct blk_slot *s, const struct bl
 		length = end - offset;
 		s->aligned = true;
 	}
-	if (run->o->place != BLK_PLACE_SAME && length <= size && offset + length > size) {
+	if (run->o->place != BLK_PLACE_SAME && length > size) {
+		length = size;
+		s->cut = true;
+	}
+	if (run->o->place != BLK_PLACE_SAME && offset + length > size) {
 		offset %= size;
 		if (offset + length > size)
 			offset = size - length;
@@ -222,7 +229,7 @@ static int load_data(struct blk_run *run, struct blk_slot *s, const struct data 
 	uint64_t i, nr, at = 0;
 	void *p;
 
-	if (!d || d->kept_bytes < s->length_bytes || !s->length_bytes || s->cut || s->aligned)
+	if (!d || d->kept_bytes < s->length_bytes || !s->length_bytes || s->aligned)
 		return 0;
 	if (posix_memalign(&p, 4096, s->length_bytes))
 		return err_set(err, -ENOMEM, "no memory for the data of a request");

@@ -197,6 +197,10 @@ static int open_targets(struct blk_run *run, const struct blk_target_request *ta
 		r = blk_target_open(&run->targets[i], targets[i].path, need, run->o, err);
 		if (r < 0)
 			return r;
+		if (need && run->targets[i].size_bytes < run->targets[i].align_bytes)
+			return err_set(err, -ENOSPC, "%s has no room for a single sector%s",
+				       targets[i].path,
+				       run->targets[i].device ? "" : " (--create lets it grow)");
 		run->res->direct = !i || run->res->direct ? run->targets[i].direct : false;
 	}
 	return 0;

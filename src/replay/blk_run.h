@@ -120,7 +120,8 @@ struct blk_run_result {
 	uint64_t nr_unwanted; /* would have changed the device: not made */
 	uint64_t nr_beyond; /* beyond the end of the target: not made */
 	uint64_t nr_not_made; /* empty, or of no kind that can be made */
-	uint64_t nr_cut; /* longer than what is moved at once: cut */
+	uint64_t
+		nr_cut; /* longer than what is moved at once, or than the target it is wrapped or fitted to: cut */
 	uint64_t nr_aligned; /* place or length changed to the sectors of the target */
 	uint64_t nr_unsupported; /* discards and zeroes that the target cannot do */
 	uint64_t nr_errors;

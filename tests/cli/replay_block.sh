@@ -126,6 +126,28 @@ run 0 replay --mode=afap --device='*=small.img' --wrap --json w.trace && grep -q
 ok $? '--wrap'
 run 0 replay --mode=afap --device='*=small.img' --fit --json w.trace && grep -q '"beyond": *0,' out && [ "$(wc -c <small.img)" = 100000 ]
 ok $? '--fit'
+# What is longer than the whole target is cut to it, and counted; without these options it is not made.
+cat >long.csv <<'END'
+time_ns,latency_ns,device,op,flags,offset,length
+0,1000,a,WRITE,0,0,262144
+1000,1000,a,WRITE,0,1048576,262144
+2000,1000,a,READ,0,8192,4096
+3000,1000,a,DISCARD,0,4096,1073741824
+END
+truncate -s 64K tiny.img
+"$REPRISE" import -f -o long.trace long.csv >/dev/null
+run 1 replay --mode=afap --device=tiny.img long.trace && grep -q '3 lie beyond the end of the target: not made (--wrap, --fit)' out
+ok $? 'longer than the target: not made'
+for how in wrap fit; do
+	run 0 replay --mode=afap --device=tiny.img --$how --json -f -o long.run long.trace && json 'd["made"] == 4 and d["cut"] == 3 and d["beyond"] == 0 and d["errors"] == 0' &&
+		[ "$(wc -c <tiny.img)" = 65536 ] && run 0 show long.run && [ "$(grep -c 'sector=0, length=65536' out)" = 3 ]
+	ok $? "longer than the target: cut by --$how"
+	run 0 replay --mode=afap --device=tiny.img --$how long.trace && grep -q '3 were cut to .*the size of the target' out && ! grep -q 'beyond' out
+	ok $? "and --$how says so"
+done
+: >empty.img
+run 2 replay --mode=afap --device=empty.img --wrap long.trace && grep -q 'empty.img has no room for a single sector' err
+ok $? 'a target without room'
 run 0 replay --mode=afap --device='*=off.img' --create --offset=1M w.trace && head -c 1048576 off.img | tr -d '\0' | wc -c | grep -qx 0
 ok $? '--offset'
 truncate -s 4M fs.img && printf '\123\357' | dd of=fs.img bs=1 seek=1080 conv=notrunc 2>/dev/null
@@ -163,7 +185,8 @@ run 0 import -f -o h.trace h.csv && run 2 replay --mode=timed --device=h.img --c
 ok $? 'a file that cannot be made so large'
 truncate -s 8M h2.img
 for wait in number parents; do
-	run 1 replay --mode=think --wait-for=$wait --device=h2.img --wrap --json h.trace && grep -q '"requests": *3004,' out && grep -q '"end": *"complete"' out
+	run 0 replay --mode=think --wait-for=$wait --device=h2.img --wrap --json h.trace && grep -q '"requests": *3004,' out && grep -q '"end": *"complete"' out &&
+		grep -q '"cut": *1,' out
 	ok $? "three thousand at once, and worse, for $wait"
 done
 
