@@ -5,7 +5,7 @@
  *
  *   shared memory of one program image (and of what it forks):
  *
- *     rules | names | slot | slot | ...  slot: block, ring
+ *     rules | names | directories | slot | slot | ...  slot: block, ring
  *
  *   block: one thread's state, found by the agent through its gs register
  *   ring:  records of calls, written by the thread, taken by the recorder
@@ -19,6 +19,9 @@
  * recorder has noted what is there. It puts each name that it has noted, and
  * that leads to a file or nowhere, into the set of names: as a hash of the text and of the
  * thread's block.where, which changes when names may have come to mean something else.
+ *
+ * Likewise a directory must not be read before its names are noted. Those of which that is
+ * done are in the set of directories, by device and inode, for good.
  */
 #ifndef MODEL_WIRE_H
 #define MODEL_WIRE_H
@@ -138,6 +141,7 @@ struct wire_piece {
 	2 /* only with a path that does not begin at the descriptor in its first register */
 #define WIRE_RULE_NAMES                                                                            \
 	8 /* when also_* does not hold, or is not there: if all its paths are in the set */
+#define WIRE_RULE_LISTED 16 /* only if its first register is of a directory in the set */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */
@@ -195,10 +199,23 @@ static inline __attribute__((always_inline)) uint64_t wire_name(uint64_t where, 
 	return h ? h : 1;
 }
 
+#define WIRE_NR_DIRS 1024
+
+static inline __attribute__((always_inline)) uint64_t wire_dir(uint64_t dev, uint64_t ino)
+{
+	uint64_t h = (ino * UINT64_C(0x9e3779b97f4a7c15)) ^ dev;
+
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	h = (h ^ h >> 29) * UINT64_C(0xff51afd7ed558ccd);
+	h ^= h >> 32;
+	return h ? h : 1;
+}
+
 #define WIRE_RULES_BYTES ((WIRE_NR_RULES * sizeof(struct wire_rule) + 4095) / 4096 * 4096)
 #define WIRE_SLOT_BYTES (WIRE_BLOCK_BYTES + WIRE_RING_MOST_BYTES)
 #define WIRE_NAMES_BYTES (WIRE_NR_NAMES * sizeof(uint64_t))
-#define WIRE_SLOTS_AT (WIRE_RULES_BYTES + WIRE_NAMES_BYTES)
+#define WIRE_DIRS_BYTES (WIRE_NR_DIRS * sizeof(uint64_t))
+#define WIRE_SLOTS_AT (WIRE_RULES_BYTES + WIRE_NAMES_BYTES + WIRE_DIRS_BYTES)
 #define WIRE_SHARED_BYTES (WIRE_SLOTS_AT + (uint64_t)WIRE_NR_SLOTS * WIRE_SLOT_BYTES)
 #endif
 

@@ -363,6 +363,9 @@ static void touch_listing(struct tree *t, pid_t tid, const struct value *args)
 	(void)blob_map_add(&t->listed, hash_bytes(&id, sizeof(id)), &is_new);
 	if (is_new)
 		tree_list(t, tid, (int)args[0].i);
+	t->has_listing = true;
+	t->listing_dev = id.dev;
+	t->listing_ino = id.ino;
 }
 
 /* What was open before there were calls to be seen. */
@@ -421,6 +424,7 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 	uint8_t use = row->id < ROW_ID_MAX ? t->row_uses[row->id] : 0;
 
 	tree_leave(t, pid);
+	t->has_listing = false;
 	if (!use || t->r)
 		return t->r;
 	t->now_ns = now_ns;
@@ -440,6 +444,13 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 	if (use & USE_ENDS)
 		tree_places_forget(t->places);
 	return t->r;
+}
+
+bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino)
+{
+	*ret_dev = t->listing_dev;
+	*ret_ino = t->listing_ino;
+	return t->has_listing;
 }
 
 uint64_t tree_nr_changes(const struct tree *t)

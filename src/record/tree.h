@@ -57,6 +57,8 @@ void tree_leave(struct tree *t, pid_t pid);
  */
 bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struct value *args);
 uint64_t tree_nr_changes(const struct tree *t);
+/* Likewise: whether the call that was touched last reads a directory, and which; its names are noted. */
+bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino);
 /* Writes the final state of every path that was touched, and the mounts. */
 MUST_CHECK int tree_finish(struct tree *t, uint64_t now_ns);
 

@@ -85,6 +85,8 @@ struct tree {
 	struct noted *made; /* stands there for all directories that the program made */
 	struct blob_map seen; /* hashes of (root, start, path): nothing more to be done */
 	struct blob_map listed; /* hashes of (device, inode) */
+	bool has_listing; /* by the last call: */
+	uint64_t listing_dev, listing_ino;
 	struct blob_map contents; /* the same, of files whose content was asked for */
 	uint64_t nr_changes; /* counts what makes known names unknown */
 	struct map unsettled; /* threads in a call that may change what names mean */

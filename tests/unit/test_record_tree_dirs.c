@@ -31,6 +31,28 @@ static void touch_listing(const char *name)
 	(void)close((int)args[0].i);
 }
 
+/* Of each call that reads a directory it is told which, whether its names are new or not. */
+static void test_which_was_listed(void **state)
+{
+	uint64_t dev = 0, ino = 0;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(mkdir("d", 0755), 0);
+	assert_int_equal(stat("d", &st), 0);
+	touch("d");
+	assert_false(tree_was_listed(tree, &dev, &ino));
+	touch_listing("d");
+	assert_true(tree_was_listed(tree, &dev, &ino));
+	assert_int_equal(dev, st.st_dev);
+	assert_int_equal(ino, st.st_ino);
+	touch_listing("d");
+	assert_true(tree_was_listed(tree, &dev, &ino));
+	touch("d");
+	assert_false(tree_was_listed(tree, &dev, &ino));
+	finish();
+}
+
 static void test_bases(void **state)
 {
 	int fd;
@@ -387,6 +409,7 @@ static void test_changed_root(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TREE_TEST(test_which_was_listed),
 		TREE_TEST(test_bases),
 		TREE_TEST(test_root_has_no_parent),
 		TREE_TEST(test_cwd_that_is_gone),

@@ -103,9 +103,11 @@ static uint64_t to_ns(struct tracer *tr, const struct agent_thread *at, uint64_t
 	return ns > at->stop_ns ? ns : at->stop_ns;
 }
 
-/* An empty path: what the descriptor is of was noted when it was opened. */
+/* An empty path, or a listing: what the descriptor is of was noted before. */
 static bool is_of_descriptor(const struct tracee *t)
 {
+	if (row_class(t->row) == C_DIR)
+		return true;
 	return t->row->nr_args > 1 && t->row->args[0].kind == KIND_DIRFD &&
 	       t->row->args[1].kind == KIND_PATH && t->args[1].type == VALUE_DATA &&
 	       !t->args[1].data->len_bytes;

@@ -125,6 +125,7 @@ static struct agent_image *new_image(struct tracer *tr, struct tracee *t, uint64
 	im->shared = p;
 	im->remote = (uint64_t)remote;
 	agent_block_of(im, 0)->off = 1;
+	names_begin_image(tr->agent, im);
 	im->next = tr->agent->images;
 	tr->agent->images = im;
 	return im;

@@ -22,6 +22,8 @@ struct agent {
 	struct agent_image *images; /* all of them */
 	uint64_t after_calls; /* of a process: then it gets the agent; 0: at its execve */
 	uint64_t nr_changes; /* of the tree: how often names came to mean something else */
+	unsigned int nr_dirs; /* in this set, of which every image has a copy */
+	uint64_t dirs[WIRE_NR_DIRS];
 	struct net *net; /* NULL: no audit */
 	uint64_t nr_events; /* that the agent recorded */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
@@ -174,10 +176,12 @@ void agent_texts_forget(struct agent_space *space);
 void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct agent_hope *hope);
 void agent_texts_release(struct agent *a);
 
-/* names.c: the set of names. */
+/* names.c: the sets of names and directories. */
 
 /* What names mean to a thread now; for its block. */
 uint64_t names_where(const struct agent *a, const struct tracee *t);
+/* A new image knows of the directories that others have read. */
+void names_begin_image(const struct agent *a, struct agent_image *im);
 
 /* drain.c: records. */
 

@@ -6,6 +6,8 @@
  * (a working directory, a directory or a symlink changes). Then every thread's
  * `where` changes, and with it all hashes. Names are in by thread, since each may
  * have a working directory of its own.
+ *
+ * And the set of directories whose names are noted, by which it knows that it may read them.
  */
 #include <string.h>
 
@@ -30,22 +32,52 @@ static void change_where(struct tracer *tr)
 	}
 }
 
-static void add_name(struct agent_image *im, uint64_t name)
+/* Returns how many there are now. */
+static unsigned int add_hash(uint64_t *set, unsigned int size, unsigned int nr, uint64_t hash)
 {
-	uint64_t *names = (uint64_t *)(void *)(im->shared + WIRE_RULES_BYTES), *at = NULL;
+	uint64_t *at = NULL;
 	unsigned int i;
 
 	/* Whoever misses one because of that makes a stop. */
-	if (im->nr_names >= WIRE_NR_NAMES / 2) {
-		memset(names, 0, WIRE_NAMES_BYTES);
-		im->nr_names = 0;
+	if (nr >= size / 2) {
+		memset(set, 0, size * sizeof(*set));
+		nr = 0;
 	}
 	for (i = 0; i < WIRE_NAME_PROBES && !at; i++) {
-		at = &names[(name + i) % WIRE_NR_NAMES];
-		at = *at && *at != name ? NULL : at;
+		at = &set[(hash + i) % size];
+		at = *at && *at != hash ? NULL : at;
 	}
-	__atomic_store_n(at ? at : &names[name % WIRE_NR_NAMES], name, __ATOMIC_RELAXED);
-	im->nr_names++;
+	__atomic_store_n(at ? at : &set[hash % size], hash, __ATOMIC_RELAXED);
+	return nr + 1;
+}
+
+static void add_name(struct agent_image *im, uint64_t name)
+{
+	uint64_t *names = (uint64_t *)(void *)(im->shared + WIRE_RULES_BYTES);
+
+	im->nr_names = add_hash(names, WIRE_NR_NAMES, im->nr_names, name);
+}
+
+/* Directories stay listed whatever names mean, so they are known to all images, also later ones. */
+
+static uint64_t *dirs_of(struct agent_image *im)
+{
+	return (uint64_t *)(void *)(im->shared + WIRE_RULES_BYTES + WIRE_NAMES_BYTES);
+}
+
+void names_begin_image(const struct agent *a, struct agent_image *im)
+{
+	memcpy(dirs_of(im), a->dirs, sizeof(a->dirs));
+}
+
+static void add_directory(struct agent *a, uint64_t hash)
+{
+	struct agent_image *im;
+	unsigned int nr = a->nr_dirs;
+
+	a->nr_dirs = add_hash(a->dirs, WIRE_NR_DIRS, nr, hash);
+	for (im = a->images; im; im = im->next)
+		(void)add_hash(dirs_of(im), WIRE_NR_DIRS, nr, hash);
 }
 
 static void add_paths(struct tracer *tr, struct tracee *t)
@@ -65,12 +97,16 @@ static void add_paths(struct tracer *tr, struct tracee *t)
 
 void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
 {
+	uint64_t dev, ino;
+
 	if (!tr->agent)
 		return;
 	if (tr->agent->nr_changes != tree_nr_changes(tr->tree)) {
 		tr->agent->nr_changes = tree_nr_changes(tr->tree);
 		change_where(tr);
 	}
+	if (at_entry && tree_was_listed(tr->tree, &dev, &ino))
+		add_directory(tr->agent, wire_dir(dev, ino));
 	if (!at_entry || !t->agent || !t->agent->block || t->agent->space->image->off ||
 	    t->nr >= WIRE_NR_CALLS || t->flags & EVENT_COMPAT ||
 	    !(tr->agent->rules[t->nr].flags & WIRE_RULE_NAMES))

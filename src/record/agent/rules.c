@@ -105,6 +105,7 @@ static bool is_its_own_affair(const struct row *row)
 	case SC_uname:
 	case SC_sysinfo:
 	case SC_getrandom:
+	case SC_getcwd:
 		return true;
 	}
 	return row_class(row) == C_PROC && !row->nr_args;
@@ -125,9 +126,15 @@ static bool changes_names(const struct row *row)
 	return false;
 }
 
+/* Calls that read a directory: when its names are noted. */
+static bool reads_directory(const struct row *row)
+{
+	return row->id == SC_getdents || row->id == SC_getdents64;
+}
+
 static bool fits_class(const struct row *row)
 {
-	if (only_looks(row) || changes_names(row) || is_its_own_affair(row))
+	if (only_looks(row) || changes_names(row) || reads_directory(row) || is_its_own_affair(row))
 		return true;
 	switch (row_class(row)) {
 	case C_MAP:
@@ -143,7 +150,7 @@ static bool fits_class(const struct row *row)
 	case C_SIGNAL:
 		return true;
 	default:
-		return false; /* names, listings, rings: the tracer follows them */
+		return false; /* names, rings: the tracer follows them */
 	}
 }
 
@@ -219,8 +226,9 @@ static bool bound_of(const struct row *row, struct wire_piece *p, uint8_t *ret)
 	}
 	if (found == 1)
 		return true;
-	/* How many events there is room for. */
-	if (row->id != SC_epoll_wait && row->id != SC_epoll_pwait && row->id != SC_epoll_pwait2)
+	/* How many events or bytes there is room for. */
+	if (row->id != SC_epoll_wait && row->id != SC_epoll_pwait && row->id != SC_epoll_pwait2 &&
+	    !reads_directory(row))
 		return false;
 	return number_of(row, A2, p, ret);
 }
@@ -250,6 +258,7 @@ static bool make_piece(const struct row *row, const struct arg *a, struct wire_p
 	p->number = p->cap = p->bound = WIRE_FROM_NOTHING;
 	switch ((enum kind)a->kind) {
 	case KIND_BUF:
+	case KIND_DIRENTS:
 		return find_length(row, a, p);
 	case KIND_STRUCT:
 		if (!is_flat(a->struct_id))
@@ -318,6 +327,8 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 
 	if (changes_names(row))
 		r->flags |= WIRE_RULE_NAMES;
+	if (reads_directory(row))
+		r->flags |= WIRE_RULE_LISTED;
 	for (i = 0; i < row->nr_args; i++) {
 		const struct arg *a = &row->args[i];
 		int reg = capture_register(row, i);

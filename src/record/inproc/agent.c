@@ -152,18 +152,32 @@ INSIDE const struct wire_rule *find_rule(const struct wire_block *b)
 	return r->flags & WIRE_RULE_USED ? r : 0;
 }
 
-/* Is the name in the set? */
-INSIDE int is_known(const struct wire_block *b, const char *path, uint64_t len)
+INSIDE int is_in(const uint64_t *set, uint64_t size, uint64_t hash)
 {
-	const uint64_t *names = (const uint64_t *)(b->rules + WIRE_RULES_BYTES);
-	uint64_t name = wire_name(b->where, b->nr, path, len);
 	unsigned int i;
 
 	for (i = 0; i < WIRE_NAME_PROBES; i++) {
-		if (__atomic_load_n(&names[(name + i) % WIRE_NR_NAMES], __ATOMIC_RELAXED) == name)
+		if (__atomic_load_n(&set[(hash + i) % size], __ATOMIC_RELAXED) == hash)
 			return 1;
 	}
 	return 0;
+}
+
+/* Is the name in the set? */
+INSIDE int is_known(const struct wire_block *b, const char *path, uint64_t len)
+{
+	return is_in((const uint64_t *)(b->rules + WIRE_RULES_BYTES), WIRE_NR_NAMES,
+		     wire_name(b->where, b->nr, path, len));
+}
+
+/* Are the names in the directory noted that the first register is a descriptor of? */
+INSIDE int is_listed(const struct wire_block *b)
+{
+	uint64_t st[WIRE_FILE_BYTES / 8]; /* device and inode come first */
+
+	return !agent_ask((int32_t)b->regs[0], st, NR_FSTAT) &&
+	       is_in((const uint64_t *)(b->rules + WIRE_RULES_BYTES + WIRE_NAMES_BYTES),
+		     WIRE_NR_DIRS, wire_dir(st[0], st[1]));
 }
 
 INSIDE int knows_names(const struct wire_block *b, const struct wire_rule *r)
@@ -273,7 +287,8 @@ AGENT int agent_enter(struct wire_block *b)
 	unsigned int i;
 	uint8_t *end;
 
-	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)) || !is_ours(b, r))
+	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)) || !is_ours(b, r) ||
+	    (r->flags & WIRE_RULE_LISTED && !is_listed(b)))
 		return 0;
 	need = record_len(b, r);
 	if (need > WIRE_RECORD_MAX_BYTES)

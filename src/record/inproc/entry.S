@@ -77,7 +77,7 @@ agent_result_saved:
 	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
 	jmp *%rcx
 
-/* A call of our own, edx(rdi, rsi), in the phase AFTER: the recorder can take us out of it as well. */
+/* A call of our own, edx(rdi, rsi), before or after the program's: the recorder can take us out of it as well. */
 agent_ask:
 	movl %edx, %eax
 	syscall
