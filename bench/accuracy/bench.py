@@ -95,9 +95,8 @@ class Bench:
         start = time.monotonic()
         # Real programs read what is in their files, so the replay's tree must have it.
         contents = "--contents=" + ("64M" if name in programs.REAL else "0")
-        # What is not chosen by path has what the program loads, too: the agent cannot choose.
-        chosen = self.recorder == "ptrace" and name not in programs.TALKING
-        paths = ["--path", storage.directory + "/**"] if chosen else []
+        # What is not chosen by path has what the program loads, too.
+        paths = ["--path", storage.directory + "/**"] if name not in programs.TALKING else []
         call([self.reprise, "record", "-f", "--data=none", contents, "--recorder=" + self.recorder, *paths, "-o", trace, "--"] + argv)
         seconds = time.monotonic() - start
         shutil.rmtree(data)

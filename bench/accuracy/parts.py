@@ -34,7 +34,7 @@ def all_parts():
         "figure9": _part("how many calls are under way at once (Figure 9)", ["H"], ["readrandom4"], ["default", "afap", "artc", "temporal", "overlap"],
                          rounds=3, experiment="concurrency"),
         "programs": _part("further programs, disk and SSD", ["H", "S"], MORE),
-        "recorder": _part("traced by the agent in the program", ["H", "S"], QUICK, rounds=3, recorder="inproc"),
+        "recorder": _part("traced by ptrace alone", ["H", "S"], QUICK, rounds=3, recorder="ptrace"),
         "filesystem": _part(f"ext4 and {fs} on the SSD", ["S", f"S:fs={fs}"], ["own8", "cache", "rename", "commit", "sqlite", "postmark", "fillsync8"], rounds=3),
         "fifo": _part("a disk that takes requests in order, beside one with a queue and an SSD", ["F", "H", "S"], ["own8", "queue", "barrier"],
                       pairs=[("F", "H"), ("H", "F"), ("F", "S"), ("S", "F")]),

@@ -5,10 +5,11 @@
  *
  *   shared memory of one program image (and of what it forks):
  *
- *     rules | names | directories | slot | slot | ...  slot: block, ring
+ *     rules | names | directories | slot | slot | ...  slot: block, ring, files
  *
  *   block: one thread's state, found by the agent through its gs register
  *   ring:  records of calls, written by the thread, taken by the recorder
+ *   files: when only some paths are wanted, what is known of descriptors; the recorder's
  *
  * A rule says what of a call's memory the agent copies; the recorder makes the
  * rules from the table of calls, so that the agent knows no call by itself. A
@@ -142,6 +143,9 @@ struct wire_piece {
 #define WIRE_RULE_NAMES                                                                            \
 	8 /* when also_* does not hold, or is not there: if all its paths are in the set */
 #define WIRE_RULE_LISTED 16 /* only if its first register is of a directory in the set */
+#define WIRE_RULE_CHOSEN                                                                           \
+	32 /* the descriptor in file_from decides: left out, recorded, or left to the recorder */
+#define WIRE_RULE_PATHLESS 64 /* chosen calls without a descriptor are left out */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */
@@ -156,7 +160,17 @@ struct wire_rule {
 	struct wire_piece pieces[WIRE_PIECES_MAX];
 };
 
+/* For calls that are left out: nothing is copied. */
+#define WIRE_EMPTY_RULE (WIRE_NR_RULES - 1)
+
+/* What is known of a descriptor. */
+#define WIRE_NR_FILES 4096
+#define WIRE_FILE_UNKNOWN 0
+#define WIRE_FILE_WANTED 1
+#define WIRE_FILE_UNWANTED 2
+
 #define WIRE_SKIP UINT32_MAX /* record.nr: nothing up to the end of the ring */
+#define WIRE_LEFT_OUT 0x40000000u /* and with this: of a call whose path is not wanted */
 
 /* Followed by pieces, each with its bytes, all of them at multiples of 8. */
 struct wire_record {
@@ -212,7 +226,8 @@ static inline __attribute__((always_inline)) uint64_t wire_dir(uint64_t dev, uin
 }
 
 #define WIRE_RULES_BYTES ((WIRE_NR_RULES * sizeof(struct wire_rule) + 4095) / 4096 * 4096)
-#define WIRE_SLOT_BYTES (WIRE_BLOCK_BYTES + WIRE_RING_MOST_BYTES)
+#define WIRE_FILES_AT (WIRE_BLOCK_BYTES + WIRE_RING_MOST_BYTES) /* from the block on */
+#define WIRE_SLOT_BYTES (WIRE_FILES_AT + WIRE_NR_FILES)
 #define WIRE_NAMES_BYTES (WIRE_NR_NAMES * sizeof(uint64_t))
 #define WIRE_DIRS_BYTES (WIRE_NR_DIRS * sizeof(uint64_t))
 #define WIRE_SLOTS_AT (WIRE_RULES_BYTES + WIRE_NAMES_BYTES + WIRE_DIRS_BYTES)

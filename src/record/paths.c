@@ -20,7 +20,7 @@ struct look {
 	bool touches; /* some path, wanted or not */
 };
 
-static bool is_kept(const struct row *row)
+bool paths_keep_row(const struct row *row)
 {
 	switch ((int)row_class(row)) {
 	case C_PROC:
@@ -217,13 +217,23 @@ static bool wants_arg(struct look *l, unsigned int i)
 	return a->kind == KIND_FD && fd_path(l->tid, (int)value, path) && wants(l, path);
 }
 
+bool paths_look_up(const struct path_choice *choice, pid_t tid, int fd, bool *ret)
+{
+	char path[PATH_MAX];
+
+	if (!fd_path(tid, fd, path))
+		return false;
+	*ret = choice->wants(choice->of, path);
+	return true;
+}
+
 bool paths_want_call(const struct path_choice *choice, struct capture *c, pid_t tid,
 		     const struct row *row, const uint64_t regs[6])
 {
 	struct look l = { .choice = choice, .c = c, .tid = tid, .row = row, .regs = regs };
 	unsigned int i;
 
-	if (!choice->wants || is_kept(row))
+	if (!choice->wants || paths_keep_row(row))
 		return true;
 	for (i = 0; i < row->nr_args; i++) {
 		if (wants_arg(&l, i))

@@ -227,14 +227,58 @@ static const struct wire_rule *rule_for(const struct wire_rule *rules, unsigned 
 	return r;
 }
 
+static bool wants_none(void *of, const char *path)
+{
+	(void)of;
+	(void)path;
+	return false;
+}
+
+/* With chosen paths: by the descriptor, without one, in any case, or by the tracer. */
+static void rules_choose_paths(void **state)
+{
+	static const uint16_t by_fd[] = { SC_pread64, SC_write, SC_fsync, SC_lseek, SC_mmap };
+	static const uint16_t pathless[] = { SC_brk, SC_munmap, SC_getrandom };
+	static const uint16_t kept[] = { SC_futex, SC_getpid };
+	static const uint16_t left[] = { SC_openat, SC_close,  SC_dup,	   SC_newfstatat,
+					 SC_unlink, SC_socket, SC_sendfile };
+	struct path_choice paths = { .wants = wants_none, .only = true };
+	struct wire_rule *rules = calloc(WIRE_NR_RULES, sizeof(*rules));
+	const struct wire_rule *r;
+	size_t i;
+
+	(void)state;
+	rules_build(DATA_ALL, NULL, &paths, rules);
+	for (i = 0; i < sizeof(by_fd) / sizeof(by_fd[0]); i++) {
+		r = &rules[row_nr(ARCH_X86_64, row_by_id(by_fd[i]))];
+		assert_true(r->flags & WIRE_RULE_CHOSEN && r->flags & WIRE_RULE_USED);
+		assert_int_equal(r->file_from, by_fd[i] == SC_mmap ? 4 : 0);
+	}
+	for (i = 0; i < sizeof(pathless) / sizeof(pathless[0]); i++) {
+		r = &rules[row_nr(ARCH_X86_64, row_by_id(pathless[i]))];
+		assert_true(r->flags & WIRE_RULE_CHOSEN && r->flags & WIRE_RULE_PATHLESS);
+		assert_int_equal(r->file_from, WIRE_FROM_NOTHING);
+	}
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		assert_false(rules[row_nr(ARCH_X86_64, row_by_id(kept[i]))].flags &
+			     WIRE_RULE_CHOSEN);
+	for (i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+		assert_false(
+			rules_take(rules, (unsigned int)row_nr(ARCH_X86_64, row_by_id(left[i]))));
+	assert_int_equal(rules[WIRE_EMPTY_RULE].flags, 0);
+	assert_int_equal(rules[WIRE_EMPTY_RULE].nr_pieces, 0);
+	free(rules);
+}
+
 /* For every call and variant the rule is that of the row that the recorder will find. */
 static void rules_fit_rows(void **state)
 {
 	struct wire_rule *rules = calloc(WIRE_NR_RULES, sizeof(*rules));
+	const struct path_choice all_paths = { 0 };
 	unsigned int nr, id, nr_used = 0;
 
 	(void)state;
-	rules_build(DATA_ALL, NULL, rules);
+	rules_build(DATA_ALL, NULL, &all_paths, rules);
 	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
 		const struct row *base = row_by_nr(ARCH_X86_64, nr);
 
@@ -506,6 +550,7 @@ int main(void)
 		cmocka_unit_test(survives_any_file),
 		cmocka_unit_test(ring_grows),
 		cmocka_unit_test(survives_any_ring),
+		cmocka_unit_test(rules_choose_paths),
 		cmocka_unit_test(rules_fit_rows),
 		cmocka_unit_test(leaves_calls_to_the_tracer),
 	};

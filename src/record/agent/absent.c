@@ -21,6 +21,13 @@ void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES])
 	ret[0] = ret[1] = 0;
 }
 
+void agent_note_choice(struct tracer *tr, struct tracee *t, bool at_entry)
+{
+	(void)tr;
+	(void)t;
+	(void)at_entry;
+}
+
 bool agent_at_stop(struct tracer *tr, struct tracee *t)
 {
 	(void)tr;

@@ -42,8 +42,6 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	if (tr->o->attach_pid)
 		return err_set(err, -EOPNOTSUPP,
 			       "a running process can be recorded by ptrace alone");
-	if (tr->o->paths.wants)
-		return err_set(err, -EOPNOTSUPP, "chosen paths can be recorded by ptrace alone");
 	if (tr->o->on_death == RECORD_OUTLIVE)
 		return err_set(
 			err, -EOPNOTSUPP,
@@ -55,7 +53,7 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	a->after_calls = tr->o->agent_after_calls;
 	a->net = tr->o->net == RECORD_NET_AUDIT ? net_new() : NULL;
 	ticks_init(&a->ticks, tr->start_ns);
-	rules_build(tr->o->data, tr->o->wanted, a->rules);
+	rules_build(tr->o->data, tr->o->wanted, &tr->o->paths, a->rules);
 	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
 		a->has_variants[nr] = a->rules[nr].next != 0;
 		a->is_taken[nr] = rules_take(a->rules, nr);
@@ -134,6 +132,7 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 		.cpu_ticks = ticks_in_ns(&tr->agent->ticks, CPU_EVERY_NS),
 	};
 	at->stop_ns = tracer_now(tr);
+	choice_begin(tr, t);
 }
 
 static void release_thread(struct tracer *tr, struct tracee *t)

@@ -89,6 +89,11 @@ uint64_t agent_nr_missed(const struct agent *a);
  */
 void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry);
 /*
+ * At the entry and the exit of a call that the tracer sees, recorded or not: the
+ * agent learns whether the paths of descriptors are wanted, or has to ask again.
+ */
+void agent_note_choice(struct tracer *tr, struct tracee *t, bool at_entry);
+/*
  * Before a call that the tracer sees goes on: all that was done before it is
  * taken in, and the paths of calls that are being made are noted.
  */

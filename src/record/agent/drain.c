@@ -205,7 +205,8 @@ static int read_exit(struct tracer *tr, struct tracee *t, const struct outcome *
 	tr->capture.memory = &tr->memory.memory;
 	if (r >= 0 && aio_follows(t->row))
 		r = aio_exit(tr->aio, &tr->capture, &call);
-	if (row_class(t->row) == C_MAP)
+	/* Of calls that change the memory map, not all may have come by. */
+	if (row_class(t->row) == C_MAP || tr->o->paths.wants)
 		found_forget(tr->found, t->space);
 	if (r >= 0 && (o->err || !fill_file(tr, t, c)))
 		r = found_fill(tr->found, &tr->capture, t->pid, t->tid, t->space, t->row, t->regs,
@@ -258,6 +259,16 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	return true;
 }
 
+static bool take_record(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
+			const uint8_t *bytes, uint64_t now_ns)
+{
+	if (!(rec->nr & WIRE_LEFT_OUT))
+		return put_record(tr, t, rec, bytes, now_ns);
+	tr->nr_left_out++;
+	t->agent->space->nr_calls++;
+	return tr->o->paths.wants;
+}
+
 /* The program has written into its ring: what is in it is lost, and it gets no more. */
 static void give_up(struct tracer *tr, struct tracee *t)
 {
@@ -304,7 +315,7 @@ static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head)
 				return false;
 			memcpy(&rec, t->agent->ring + at, sizeof(rec));
 			if (rec.size_bytes > size - at ||
-			    !put_record(tr, t, &rec, t->agent->ring + at + sizeof(rec), now_ns))
+			    !take_record(tr, t, &rec, t->agent->ring + at + sizeof(rec), now_ns))
 				return false;
 		} else if (rec.size_bytes != size - at) {
 			return false;

@@ -183,6 +183,11 @@ uint64_t names_where(const struct agent *a, const struct tracee *t);
 /* A new image knows of the directories that others have read. */
 void names_begin_image(const struct agent *a, struct agent_image *im);
 
+/* choice.c: chosen paths. */
+
+/* The thread has a block: nothing is known of its descriptors. */
+void choice_begin(const struct tracer *tr, const struct tracee *t);
+
 /* drain.c: records. */
 
 /* How many bytes were taken. */

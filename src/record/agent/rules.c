@@ -402,15 +402,78 @@ bool rules_for_row(const struct row *row, enum data_policy policy, struct wire_r
 	return true;
 }
 
-static void fill_rule(const struct row *row, enum data_policy policy, const bool *wanted,
-		      struct wire_rule *r)
+/* What is to be recorded, and what of it. */
+struct choice {
+	enum data_policy policy;
+	const bool *wanted; /* by row id; NULL: all */
+	const struct path_choice *paths;
+};
+
+static bool names_path(const struct row *row)
 {
-	if (!wanted || wanted[row->id])
-		(void)rules_for_row(row, policy, r);
+	unsigned int i;
+
+	for (i = 0; i < row->nr_args; i++) {
+		if (row->args[i].kind == KIND_PATH || row->args[i].kind == KIND_DIRFD)
+			return true;
+	}
+	return false;
 }
 
-void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *ret)
+static unsigned int nr_descriptors(const struct row *row)
 {
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < row->nr_args; i++)
+		nr += row->args[i].kind == KIND_FD;
+	return nr;
+}
+
+int rules_chosen_by(const struct row *row)
+{
+	unsigned int i = 0;
+
+	if (paths_keep_row(row) || names_path(row) || nr_descriptors(row) != 1)
+		return -1;
+	while (row->args[i].kind != KIND_FD)
+		i++;
+	return capture_register(row, i);
+}
+
+/* With chosen paths the tracer has to see who makes or ends descriptors, and names. */
+static bool may_choose(const struct row *row)
+{
+	return !names_path(row) && nr_descriptors(row) <= 1 && row->result != RESULT_NEW_FD &&
+	       row->id != SC_close && (!nr_descriptors(row) || rules_chosen_by(row) >= 0);
+}
+
+static void add_choice(const struct row *row, const struct path_choice *paths, struct wire_rule *r)
+{
+	int reg = rules_chosen_by(row);
+
+	if (!(r->flags & WIRE_RULE_USED) || paths_keep_row(row))
+		return;
+	if (!may_choose(row)) {
+		r->flags = 0;
+		return;
+	}
+	r->flags |= WIRE_RULE_CHOSEN | (paths->only ? WIRE_RULE_PATHLESS : 0);
+	r->file_from = reg < 0 ? WIRE_FROM_NOTHING : (uint8_t)reg;
+}
+
+static void fill_rule(const struct row *row, const struct choice *c, struct wire_rule *r)
+{
+	if (c->wanted && !c->wanted[row->id])
+		return;
+	(void)rules_for_row(row, c->policy, r);
+	if (c->paths->wants)
+		add_choice(row, c->paths, r);
+}
+
+void rules_build(enum data_policy policy, const bool *wanted, const struct path_choice *paths,
+		 struct wire_rule *ret)
+{
+	const struct choice c = { policy, wanted, paths };
 	unsigned int nr, i, next = WIRE_NR_CALLS;
 	VEC(const struct row_variant *) variants = { 0 };
 
@@ -428,7 +491,7 @@ void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *
 		if (!base)
 			continue;
 		/* Variants first, each at the place of the one before it; what is left is the base's. */
-		for (i = 0; i < variants.len && next < WIRE_NR_RULES; i++) {
+		for (i = 0; i < variants.len && next < WIRE_EMPTY_RULE; i++) {
 			const struct row_variant *v = variants.items[i];
 
 			if (v->base != base->id)
@@ -436,11 +499,11 @@ void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *
 			last->select_reg = v->reg;
 			last->select_mask = v->mask;
 			last->select_value = v->value;
-			fill_rule(row_by_id(v->id), policy, wanted, last);
+			fill_rule(row_by_id(v->id), &c, last);
 			last->next = (uint16_t)next;
 			last = &ret[next++];
 		}
-		fill_rule(base, policy, wanted, last);
+		fill_rule(base, &c, last);
 	}
 	VEC_RELEASE(&variants);
 }

@@ -14,11 +14,18 @@
 #include "model/row.h"
 #include "model/wire.h"
 #include "record/capture.h"
+#include "record/paths.h"
 
 /* May the agent record this call? Then the rule's pieces are filled in; selection aside. */
 bool rules_for_row(const struct row *row, enum data_policy policy, struct wire_rule *ret);
 /* All WIRE_NR_RULES of them. wanted: by row id, NULL for all. */
-void rules_build(enum data_policy policy, const bool *wanted, struct wire_rule *ret);
+void rules_build(enum data_policy policy, const bool *wanted, const struct path_choice *paths,
+		 struct wire_rule *ret);
+/*
+ * The register with the descriptor by which alone it is chosen whether a call is
+ * recorded; -1: it is chosen otherwise.
+ */
+int rules_chosen_by(const struct row *row);
 /* Whether such calls are for the agent, in any of their variants. */
 bool rules_take(const struct wire_rule *rules, unsigned int nr);
 

@@ -278,6 +278,26 @@ INSIDE uint8_t *put_pieces(const struct wire_block *b, const struct wire_rule *r
 	return at;
 }
 
+/* The rule by which the call is recorded, an empty one when it is left out; NULL: not for us. */
+INSIDE const struct wire_rule *choose(const struct wire_block *b, const struct wire_rule *r)
+{
+	const struct wire_rule *empty = (const struct wire_rule *)b->rules + WIRE_EMPTY_RULE;
+	const uint8_t *files = (const uint8_t *)b->self + WIRE_FILES_AT;
+	unsigned int from = r->file_from & WIRE_NUMBER_FROM;
+	int32_t fd = from < 6 ? (int32_t)b->regs[from] : -1;
+
+	if (fd < 0)
+		return r->flags & WIRE_RULE_PATHLESS ? empty : r;
+	switch (fd < WIRE_NR_FILES ? __atomic_load_n(&files[fd], __ATOMIC_RELAXED)
+				   : WIRE_FILE_UNKNOWN) {
+	case WIRE_FILE_WANTED:
+		return r;
+	case WIRE_FILE_UNWANTED:
+		return empty;
+	}
+	return 0;
+}
+
 /* 0: the call is not for us. */
 AGENT int agent_enter(struct wire_block *b)
 {
@@ -290,6 +310,11 @@ AGENT int agent_enter(struct wire_block *b)
 	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)) || !is_ours(b, r) ||
 	    (r->flags & WIRE_RULE_LISTED && !is_listed(b)))
 		return 0;
+	if (r->flags & WIRE_RULE_CHOSEN) {
+		r = choose(b, r);
+		if (!r)
+			return 0;
+	}
 	need = record_len(b, r);
 	if (need > WIRE_RECORD_MAX_BYTES)
 		return 0;
@@ -301,7 +326,7 @@ AGENT int agent_enter(struct wire_block *b)
 	b->call_head = b->head;
 	b->limit = (uint64_t)rec + need;
 	b->rule = (uint64_t)(r - (const struct wire_rule *)b->rules);
-	rec->nr = (uint32_t)b->nr;
+	rec->nr = (uint32_t)b->nr | (r->flags & WIRE_RULE_USED ? 0 : WIRE_LEFT_OUT);
 	for (i = 0; i < 6; i++)
 		rec->regs[i] = b->regs[i];
 	end = put_pieces(b, r, WIRE_IN, (uint8_t *)(rec + 1), &rec->nr_in);

@@ -286,6 +286,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	agent_settle(tr);
 	t->nr = info->entry.nr;
 	t->unwanted = !wants_call(tr, t);
+	agent_note_choice(tr, t, true);
 	if (!t->unwanted) {
 		t->gap_cpu_ns = gap_cpu_ns(tr, t);
 		read_entry(tr, t);
@@ -436,6 +437,7 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 	clones_put_back(t); /* no child was made */
 	if (!t->row || tr->silent)
 		return;
+	agent_note_choice(tr, t, false);
 	if (t->row->class & A_WAITS)
 		tracer_set_active(tr, t, true, seen_ns);
 	else
