@@ -23,6 +23,32 @@ static double parallelism_of_trace(const struct graph_totals *g)
 	return graph_parallelism(g->call_ns, g->elapsed_ns);
 }
 
+/* Of block requests: which way to replay them is true to what made them. */
+static void print_arrivals(const struct arrivals_view *v, FILE *out)
+{
+	static const char *const advice[] = {
+		[ARRIVALS_CLOSED] = "they wait for each other: --mode=think follows another device",
+		[ARRIVALS_OPEN] =
+			"as if they did not wait for each other: --mode=timed keeps their times",
+	};
+
+	if (v->kind != ARRIVALS_UNKNOWN)
+		fprintf(out,
+			"requests found %.2f in flight, the mean is %.2f with a dispersion of %.2f: %s\n",
+			v->found, v->in_flight, v->dispersion, advice[v->kind]);
+}
+
+static void json_arrivals(const struct arrivals_view *v, struct json *w)
+{
+	json_key(w, "arrivals");
+	json_object_begin(w);
+	json_kv_str(w, "kind", arrivals_names[v->kind]);
+	json_kv_double(w, "found_in_flight", v->found);
+	json_kv_double(w, "mean_in_flight", v->in_flight);
+	json_kv_double(w, "dispersion", v->dispersion);
+	json_object_end(w);
+}
+
 static void print_text(FILE *out, const struct compile_totals *t, const struct graph_totals *g)
 {
 	const struct histogram *h = &g->edge_length_ns;
@@ -53,6 +79,7 @@ static void print_text(FILE *out, const struct compile_totals *t, const struct g
 	if (t->block.nr_without_completion)
 		fprintf(out, "requests of unknown completion: %llu\n",
 			(unsigned long long)t->block.nr_without_completion);
+	print_arrivals(&t->block.arrivals, out);
 	contradictions_print(&t->model, out);
 }
 
@@ -93,6 +120,7 @@ static void print_json(FILE *out, const struct compile_totals *t, const struct g
 	json_kv_u64(&w, "wakes_unknown", t->order.wakes_unknown);
 	json_kv_u64(&w, "requests_held", t->block.nr_held_max);
 	json_kv_u64(&w, "without_completion", t->block.nr_without_completion);
+	json_arrivals(&t->block.arrivals, &w);
 	contradictions_json(&t->model, &w);
 	json_object_end(&w);
 	json_release(&w);

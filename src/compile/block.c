@@ -16,6 +16,7 @@
 #include "base/banned.h"
 #include "base/map.h"
 #include "model/blk.h"
+#include "order/arrivals.h"
 #include "order/think.h"
 
 #define MAX_LANES_DEFAULT 4096
@@ -35,6 +36,7 @@ struct block_compiler {
 	struct compile_observer *observer;
 	struct compile_totals *totals;
 	struct think_graph *graph;
+	struct arrivals arrivals;
 	VEC(struct chain) lanes;
 	VEC(uint32_t) free; /* lanes; the one on top was free last */
 	VEC(uint64_t) ends; /* of the last request to each device, in bytes */
@@ -184,8 +186,12 @@ static void note_totals(struct block_compiler *c, const struct event *ev,
 		t->plan.first_ns = ev->enter_ns;
 	t->plan.nr_actions++;
 	t->call_ns += ev->exit_ns - ev->enter_ns;
-	t->block.nr_without_completion +=
-		(ev->flags & (EVENT_NO_DURATION | EVENT_UNFINISHED | EVENT_NO_TIME)) != 0;
+	if (ev->flags & (EVENT_NO_DURATION | EVENT_UNFINISHED | EVENT_NO_TIME)) {
+		t->block.nr_without_completion++;
+		arrivals_add_unknown(&c->arrivals);
+	} else {
+		arrivals_add(&c->arrivals, ev->enter_ns, ev->exit_ns);
+	}
 	if (ev->exit_ns > c->last_ns)
 		c->last_ns = ev->exit_ns;
 	if (blk_ops[rq->op].moves != BLK_MOVES_NONE && rq->length_bytes > c->max_length)
@@ -296,7 +302,11 @@ static int note_order(struct block_compiler *c)
 		r = plan_writer_meta(c->writer, key, value);
 	}
 	(void)snprintf(value, sizeof(value), "%llu", (unsigned long long)c->max_length);
-	return r ? r : plan_writer_meta(c->writer, "block.max_length", value);
+	if (!r)
+		r = plan_writer_meta(c->writer, "block.max_length", value);
+	return r ? r
+		 : plan_writer_meta(c->writer, "block.arrivals",
+				    arrivals_names[c->totals->block.arrivals.kind]);
 }
 
 static void close_totals(struct block_compiler *c)
@@ -306,6 +316,7 @@ static void close_totals(struct block_compiler *c)
 
 	(void)think_graph_held(c->graph, &max);
 	t->block.nr_held_max = max;
+	arrivals_judge(&c->arrivals, &t->block.arrivals);
 	t->plan.nr_lanes = (uint32_t)c->lanes.len;
 	t->plan.nr_edges = t->order.nr_edges;
 	if (t->plan.nr_actions)
@@ -333,11 +344,12 @@ int compile_block(struct trace *t, const struct compile_options *options, struct
 		r = copy_section(&c, BLOCK_LEDGER, err);
 	if (r >= 0)
 		r = compile_requests(&c, err);
-	if (r >= 0 && w)
-		r = note_order(&c);
 	if (r >= 0)
 		close_totals(&c);
+	if (r >= 0 && w)
+		r = note_order(&c);
 	think_graph_free(c.graph);
+	arrivals_release(&c.arrivals);
 	VEC_RELEASE(&c.lanes);
 	VEC_RELEASE(&c.free);
 	VEC_RELEASE(&c.ends);

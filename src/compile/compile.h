@@ -19,6 +19,7 @@
 #include "base/progress.h"
 #include "fsmodel/fsmodel.h"
 #include "model/tree_stat.h"
+#include "order/arrivals.h"
 #include "order/order.h"
 #include "plan/plan.h"
 #include "trace/reader.h"
@@ -63,6 +64,7 @@ struct block_totals {
 	uint64_t nr_without_completion; /* requests of which the end is not known */
 	uint64_t nr_crowded; /* put behind one that they overlapped: there were no more lanes */
 	uint64_t nr_held_max; /* requests that were held in memory at a time */
+	struct arrivals_view arrivals;
 };
 
 struct compile_totals {

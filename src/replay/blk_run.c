@@ -257,6 +257,20 @@ static int prepare_queue(struct blk_run *run, struct blk_target *t, uint64_t wan
 	return 0;
 }
 
+/* Requests that come at times of their own do so on any device. */
+static void advise_mode(struct blk_run *run)
+{
+	struct buf text = { 0 };
+	const char *value;
+
+	if (run->o->mode == BLK_MODE_THINK && get_meta(run, "block.arrivals", &text, &value) &&
+	    !strcmp(value, "open"))
+		tell(run,
+		     "the requests of the trace came as if they did not wait for each other "
+		     "(an open load): --mode=think makes them wait, --mode=timed keeps their times");
+	buf_release(&text);
+}
+
 static int choose_depth(struct blk_run *run, struct err *err)
 {
 	uint64_t wanted = power_of_two(plan_totals(run->plan)->nr_lanes), limit = UINT64_MAX;
@@ -513,6 +527,8 @@ static int perform(struct blk_run *run, const char *plan, const struct blk_targe
 		r = find_devices(run, err);
 	if (!r)
 		r = open_targets(run, targets, nr_targets, err);
+	if (!r)
+		advise_mode(run);
 	if (!r)
 		r = choose_depth(run, err);
 	if (!r)

@@ -256,6 +256,41 @@ ok $? '--poll is done or refused'
 run 0 replay --mode=think --wait-for=parents --scale-server=50 --device=a=t1.img --device=b=t2.img --destroy-data --submitters=2 -f -o run-think.trace w.trace && check_think
 ok $? 'think with two submitters: parents first, then the think time'
 
+# Requests that come at times of their own, to one server; and those of four threads that wait.
+python3 - <<'END'
+import random
+random.seed(5)
+def write(name, requests):
+    with open(name, "w") as f:
+        f.write("time_ns,latency_ns,device,op,flags,offset,length\n")
+        for i, (at, end) in enumerate(sorted(requests)):
+            f.write(f"{int(at)},{int(end - at)},a,READ,0,{i % 16 * 4096},4096\n")
+now = free = 0
+requests = []
+for _ in range(3000):
+    now += random.expovariate(1 / 30e3)
+    free = max(free, now) + random.expovariate(1 / 20e3)
+    requests.append((now, free))
+write("open.csv", requests)
+free, ready, requests = 0, [0] * 4, []
+for _ in range(3000):
+    ready.sort()
+    now = ready[0]
+    free = max(free, now) + random.expovariate(1 / 20e3)
+    requests.append((now, free))
+    ready[0] = free + 12000
+write("closed.csv", requests)
+END
+for kind in open closed; do
+	run 0 import -f -o $kind.trace $kind.csv && run 0 graph --json $kind.trace && json "d['arrivals']['kind'] == '$kind'" && run 0 graph $kind.trace &&
+		grep -q "mode=$([ $kind = open ] && echo timed || echo think)" out
+	ok $? "an $kind load is told"
+done
+open_words='did not wait for each other'
+run 0 replay --mode=think --device=s.img open.trace && grep -q "$open_words" err && run 0 replay --mode=timed --device=s.img open.trace && ! grep -q "$open_words" err &&
+	run 0 replay --mode=think --device=s.img closed.trace && ! grep -q "$open_words" err
+ok $? 'mode think warns of an open load'
+
 # 100,000 in flight at once.
 python3 - >many.csv <<'END'
 print("time_ns,latency_ns,device,op,flags,offset,length")

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "order/arrivals.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* Fewer arrivals, or fewer that should have met another, say nothing. */
+#define ARRIVALS_MIN 200
+#define MEETINGS_MIN 50.0
+#define TOGETHER 10 /* closer than such a part of the mean distance */
+#define FOUND_MIN 0.8 /* of the mean in flight */
+#define FOUND_MAX 1.25
+#define DISPERSION_MIN 0.9
+
+const char *const arrivals_names[] = { "unknown", "closed", "open" };
+
+/* What is in flight. */
+
+static void push(struct arrivals *a, uint64_t end_ns)
+{
+	size_t at = a->ends.len;
+
+	VEC_PUSH(&a->ends, end_ns);
+	while (at && end_ns < a->ends.items[(at - 1) / 2]) {
+		a->ends.items[at] = a->ends.items[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	a->ends.items[at] = end_ns;
+}
+
+static void pop(struct arrivals *a)
+{
+	uint64_t *h = a->ends.items, last = h[--a->ends.len];
+	size_t nr = a->ends.len, at = 0, child;
+
+	while ((child = 2 * at + 1) < nr) {
+		if (child + 1 < nr && h[child + 1] < h[child])
+			child++;
+		if (h[child] >= last)
+			break;
+		h[at] = h[child];
+		at = child;
+	}
+	if (nr)
+		h[at] = last;
+}
+
+static void pass(struct arrivals *a, uint64_t to_ns)
+{
+	double in_flight = (double)a->ends.len, ns;
+
+	if (to_ns <= a->now_ns)
+		return;
+	ns = (double)(to_ns - a->now_ns);
+	a->sum += in_flight * ns;
+	a->sum_squares += in_flight * in_flight * ns;
+	a->now_ns = to_ns;
+}
+
+static void advance(struct arrivals *a, uint64_t to_ns)
+{
+	while (a->ends.len && a->ends.items[0] <= to_ns) {
+		pass(a, a->ends.items[0]);
+		pop(a);
+	}
+	pass(a, to_ns);
+}
+
+/* Arrivals. */
+
+static bool is_apart(const struct arrivals *a)
+{
+	return !a->nr ||
+	       a->now_ns - a->last_issue_ns >= (a->now_ns - a->first_ns) / a->nr / TOGETHER;
+}
+
+void arrivals_add(struct arrivals *a, uint64_t issue_ns, uint64_t end_ns)
+{
+	if (!a->nr)
+		a->first_ns = a->now_ns = a->last_issue_ns = issue_ns;
+	advance(a, issue_ns);
+	if (is_apart(a)) {
+		a->nr_apart++;
+		a->found += (double)a->ends.len;
+	}
+	a->last_issue_ns = a->now_ns;
+	a->nr++;
+	push(a, end_ns > a->now_ns ? end_ns : a->now_ns);
+}
+
+void arrivals_add_unknown(struct arrivals *a)
+{
+	a->nr_unknown++;
+}
+
+static enum arrivals_kind kind_of(const struct arrivals *a, const struct arrivals_view *v)
+{
+	if (a->nr_apart < ARRIVALS_MIN || a->nr_unknown > a->nr / 10 ||
+	    (double)a->nr_apart * v->in_flight < MEETINGS_MIN)
+		return ARRIVALS_UNKNOWN;
+	if (v->found < FOUND_MIN * v->in_flight || v->dispersion < DISPERSION_MIN)
+		return ARRIVALS_CLOSED;
+	return v->found > FOUND_MAX * v->in_flight || a->nr_apart < a->nr / 2 ? ARRIVALS_UNKNOWN
+									      : ARRIVALS_OPEN;
+}
+
+void arrivals_judge(struct arrivals *a, struct arrivals_view *ret)
+{
+	double elapsed;
+
+	*ret = (struct arrivals_view){ 0 };
+	while (a->ends.len)
+		advance(a, a->ends.items[0]);
+	elapsed = (double)(a->now_ns - a->first_ns);
+	if (elapsed <= 0 || a->sum <= 0)
+		return;
+	ret->in_flight = a->sum / elapsed;
+	ret->found = a->found / (double)a->nr_apart;
+	ret->dispersion = (a->sum_squares / elapsed) / ret->in_flight - ret->in_flight;
+	ret->kind = kind_of(a, ret);
+}
+
+void arrivals_release(struct arrivals *a)
+{
+	VEC_RELEASE(&a->ends);
+}
