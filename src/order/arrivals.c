@@ -47,13 +47,15 @@ static void pop(struct arrivals *a)
 
 static void pass(struct arrivals *a, uint64_t to_ns)
 {
-	double in_flight = (double)a->ends.len, ns;
+	double ns;
 
 	if (to_ns <= a->now_ns)
 		return;
+	while (a->ns_with.len <= a->ends.len)
+		VEC_PUSH(&a->ns_with, 0);
 	ns = (double)(to_ns - a->now_ns);
-	a->sum += in_flight * ns;
-	a->sum_squares += in_flight * in_flight * ns;
+	a->ns_with.items[a->ends.len] += ns;
+	a->sum += (double)a->ends.len * ns;
 	a->now_ns = to_ns;
 }
 
@@ -104,6 +106,30 @@ static enum arrivals_kind kind_of(const struct arrivals *a, const struct arrival
 									      : ARRIVALS_OPEN;
 }
 
+/* So many were in flight for a part of the time, or fewer; between whole numbers by the share of the time. */
+static double quantile(const struct arrivals *a, double part)
+{
+	double left = part * (double)(a->now_ns - a->first_ns);
+	size_t i;
+
+	for (i = 0; i < a->ns_with.len; i++) {
+		double ns = a->ns_with.items[i];
+
+		if (ns > 0 && left <= ns)
+			return (double)i - 0.5 + left / ns;
+		left -= ns;
+	}
+	return (double)i;
+}
+
+static double dispersion(const struct arrivals *a, double mean)
+{
+	/* The 95th percentile of a normal distribution is so many standard deviations up. */
+	double deviation = (quantile(a, 0.95) - quantile(a, 0.5)) / 1.645;
+
+	return deviation * deviation / mean;
+}
+
 void arrivals_judge(struct arrivals *a, struct arrivals_view *ret)
 {
 	double elapsed;
@@ -116,11 +142,12 @@ void arrivals_judge(struct arrivals *a, struct arrivals_view *ret)
 		return;
 	ret->in_flight = a->sum / elapsed;
 	ret->found = a->found / (double)a->nr_apart;
-	ret->dispersion = (a->sum_squares / elapsed) / ret->in_flight - ret->in_flight;
+	ret->dispersion = dispersion(a, ret->in_flight);
 	ret->kind = kind_of(a, ret);
 }
 
 void arrivals_release(struct arrivals *a)
 {
 	VEC_RELEASE(&a->ends);
+	VEC_RELEASE(&a->ns_with);
 }

@@ -4,9 +4,10 @@
  * load). Threads that issue, wait and go on bound what is in flight, and whoever of them issues
  * finds less in flight than there is on the average: itself is missing. Where arrivals know
  * nothing of completions, what they find is what there is on the average, and
- * that varies at least as much as independent arrivals make it vary (as their number does).
- * Both are looked at; requests that come together (within a tenth of the mean distance)
- * are one arrival, and where most come so nothing is said.
+ * that goes as far up, at times, as independent arrivals make it go. Both are looked at: of what
+ * was in flight over time the upper half alone, for how a program begins, pauses and ends is
+ * in the lower one. Requests that come together (within a tenth of the mean distance) are one
+ * arrival, and where most come so nothing is said.
  *
  * Streams by, in the order of issue; memory follows what is in flight. Of one thread.
  */
@@ -29,13 +30,18 @@ struct arrivals_view {
 	enum arrivals_kind kind;
 	double in_flight; /* mean over time */
 	double found; /* mean in flight that an arrival found */
-	double dispersion; /* of what was in flight: variance over mean */
+	/*
+	 * How far up what was in flight goes, as the variance over the mean of a normal distribution
+	 * with the same median and 95th percentile: of independent arrivals at least about 1.
+	 */
+	double dispersion;
 };
 
 struct arrivals {
 	VEC(uint64_t) ends; /* of what is in flight: a heap */
 	uint64_t first_ns, now_ns, last_issue_ns;
-	double sum, sum_squares; /* of what was in flight, by time */
+	VEC(double) ns_with; /* for how long so many were in flight */
+	double sum; /* of what was in flight, by time */
 	double found;
 	uint64_t nr, nr_apart, nr_unknown;
 };
