@@ -33,7 +33,7 @@ struct options {
 static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
 static const char *const recorder_words[] = { "auto", "ptrace", "inproc", NULL };
 static const char *const full_words[] = { "continue", "stop", NULL };
-static const char *const net_words[] = { "on", "audit", NULL };
+static const char *const net_words[] = { "on", "audit", "off", NULL };
 static const char *const death_words[] = { "stop", "continue", NULL };
 
 #define CONTENTS_DEFAULT ((uint64_t)64 << 20)
@@ -76,8 +76,8 @@ static const struct option_spec specs[] = {
 		   .default_text = "auto"),
 	OPT_CHOICE(
 		0, "net", "WHAT", struct options, net, net_words,
-		"the filter that stops calls which are not the agent's: on, or on with an audit of "
-		"where they come from",
+		"the filter that stops calls which are not the agent's: on; on with an audit of where "
+		"they come from; or off, and some calls are not seen",
 		.default_text = "on"),
 	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
 };

@@ -65,6 +65,17 @@
 #define WIRE_AT_RSP 40
 #define WIRE_AT_REGS 48
 #define WIRE_AT_SAVED 96
+#define WIRE_AT_TELLS 232
+#define WIRE_AT_MASTER 240
+
+/*
+ * Without a net, the agent tells the recorder of calls that it does not take by one of its own, which
+ * a filter hands to the tracer. It does nothing, so that nothing happens when nobody is there, and
+ * is one that sandboxes allow: getpgrp.
+ */
+#define WIRE_NR_TELL 111
+/* What the kernel makes of the master's word when the recorder has died (a robust futex). */
+#define WIRE_DIED 0x40000000
 
 #ifndef __ASSEMBLER__
 #include <assert.h>
@@ -93,7 +104,11 @@ struct wire_block {
 	uint64_t cpu_tsc; /* when it has done so last */
 	uint64_t ring_bytes; /* the recorder's */
 	uint64_t needed_bytes; /* by a record for which there was no room; 0: none */
-	uint64_t pad[3];
+	uint32_t tells; /* not 0: calls that are not for the agent are told of */
+	uint32_t alive; /* of the first slot: the recorder's number, or WIRE_DIED */
+	uint64_t
+		master; /* address of `alive` in the program; of images that outlive the recorder */
+	uint64_t pad;
 	uint64_t tail; /* bytes ever taken; the recorder's */
 };
 
@@ -105,6 +120,8 @@ static_assert(offsetof(struct wire_block, ret) == WIRE_AT_RET, "layout");
 static_assert(offsetof(struct wire_block, rsp) == WIRE_AT_RSP, "layout");
 static_assert(offsetof(struct wire_block, regs) == WIRE_AT_REGS, "layout");
 static_assert(offsetof(struct wire_block, saved) == WIRE_AT_SAVED, "layout");
+static_assert(offsetof(struct wire_block, tells) == WIRE_AT_TELLS, "layout");
+static_assert(offsetof(struct wire_block, master) == WIRE_AT_MASTER, "layout");
 static_assert(offsetof(struct wire_block, tail) == 256, "tail has a cache line of its own");
 
 enum wire_when {
@@ -146,6 +163,7 @@ struct wire_piece {
 #define WIRE_RULE_CHOSEN                                                                           \
 	32 /* the descriptor in file_from decides: left out, recorded, or left to the recorder */
 #define WIRE_RULE_PATHLESS 64 /* chosen calls without a descriptor are left out */
+#define WIRE_RULE_FREE 128 /* of a number: nobody wants to be told of such calls */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */

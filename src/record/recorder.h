@@ -30,6 +30,7 @@ enum record_on_death {
 enum record_net {
 	RECORD_NET_ON,
 	RECORD_NET_AUDIT, /* and those are counted, by where they come from */
+	RECORD_NET_OFF, /* there is none: from places that could not be changed they are not seen */
 };
 
 struct record_options {

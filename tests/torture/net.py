@@ -5,7 +5,8 @@
 The net under the agent: what comes from places that the agent did not take over is
 recorded all the same, and an audit tells from where. No call passes unseen: those that
 the agent made, that it left to the tracer, and that the net caught are all that
-there are, and as many as the program itself has counted.
+there are, and as many as the program itself has counted. Without the net these are missing
+that an audit finds to come from places that cannot be changed, and the ledger says so.
 """
 
 import os
@@ -17,6 +18,7 @@ from harness import *  # pylint: disable=wildcard-import,wrong-import-position
 TORTURE = os.path.abspath(sys.argv[1])
 STATIC = os.path.abspath(sys.argv[2])
 AUDIT = ["--recorder=inproc", "--net=audit", "--force"]
+OFF = ["--recorder=inproc", "--net=off", "--force"]
 NO_CALLS = {"thread_start", "thread_exit", "exec", "signal", "stopped", "continued", "marker",
             "found_fd", "found_state"}
 PLACE = re.compile(r"(\d+) from (.+)\+0x([0-9a-f]+): (.+)")
@@ -37,10 +39,14 @@ def places():
     return [(int(m[1]), m[2], int(m[3], 16), m[4]) for m in found]
 
 
+def nr_calls(stat):
+    return sum(c["count"] for name, c in stat["calls"].items() if name not in NO_CALLS)
+
+
 def must_add_up(stat):
     """All calls were seen on one of three ways, but for the execve that has begun it all."""
     about = meta()
-    calls = sum(c["count"] for name, c in stat["calls"].items() if name not in NO_CALLS)
+    calls = nr_calls(stat)
     equal(int(about["agent_events"]) + int(about["net_left"]) + int(about["net_caught"]) + 1, calls,
           "calls by the agent, left by it, caught by the net, and the first")
     equal(sum(p[0] for p in places()), int(about["net_caught"]), "calls of all places")
@@ -92,6 +98,81 @@ def no_audit():
     Trace().must_be_complete()
     about = meta()
     equal((about["net"], "net_caught" in about), ("on", False), "metadata")
+
+
+def must_say_off():
+    """The trace is whole, and its ledger says that there was no net, and nothing else."""
+    trace = Trace()
+    status, check = trace.check()
+    equal((status, check["closed"], check["intact"], check["lost"]), (1, True, True, 0),
+          "check: status, closed, intact, lost")
+    ledger = trace.ledger()
+    expect(len(ledger) == 1 and "CALL_UNSEEN" in ledger[0] and "the net was off" in ledger[0],
+           f"ledger: {ledger}")
+    stat = trace.stat()
+    equal((stat["complete"], stat["lost"], meta()["net"]), (False, 0, "off"), "complete, lost, net")
+    return stat
+
+
+# Why a place is not changed, and calls from there are not seen without a net.
+LOST = ("code that no loader has mapped", "cannot be changed")
+
+
+def nr_sure_calls(stat):
+    """Whether a thread has to wait for another differs from run to run."""
+    return nr_calls({"calls": {name: c for name, c in stat["calls"].items()
+                               if not name.startswith("futex")}})
+
+
+def audit_and_off(*words, **more):
+    """What the audit says would be lost is what is lost; returns the statistics without a net."""
+    if os.path.exists("counts"):
+        os.unlink("counts")
+    record(*words, options=AUDIT, **more)
+    there = nr_sure_calls(Trace().must_be_whole())
+    lost = sum(p[0] for p in places() if p[3] in LOST)
+    if os.path.exists("counts"):
+        os.unlink("counts")
+    record(*words, options=OFF, **more)
+    stat = must_say_off()
+    equal(nr_sure_calls(stat), there - lost, f"calls without a net, of {there}")
+    expect(lost > 0, "nothing was lost")
+    return stat
+
+
+@case("without a net what comes from places that cannot be changed is lost, as foretold by an audit")
+def off():
+    audit_and_off(TORTURE, "made-code", "500")
+    equal(Trace().nr_of("pwrite64"), 0, "calls from code that was made")
+    stat = audit_and_off(TORTURE, "calls", "2000")
+    Trace().must_have_counts(stat)
+
+
+@case("the same of sqlite3")
+def off_sqlite():
+    if not shutil.which("sqlite3"):
+        raise Skipped("sqlite3 is not installed")
+    script = "create table t (a); insert into t values (1), (2); select count(*) from t;"
+    # A file that is not there before: so both runs do the same.
+    stat = audit_and_off("sh", "-c", 'rm -f db; exec sqlite3 db "$1"', "sh", script)
+    expect(stat["calls"]["pwrite64"]["count"] > 0, "no writes")
+
+
+@case("without a net all of what threads, processes, handlers and execve do is seen from changed places")
+def off_all():
+    for words in (["threads", "16", "300"], ["processes", "150"], ["vfork", "50"], ["timer", "300"],
+                  ["exec-other", "5"], ["seccomp", "errno"]):
+        record(TORTURE, *words, options=OFF)
+        Trace().must_have_counts(must_say_off())
+        os.unlink("counts")
+
+
+@case("a static program without a net: it cannot be looked through, and is recorded by ptrace")
+def off_static():
+    if not os.path.exists(STATIC):
+        raise Skipped("there is no static C library")
+    record(STATIC, "calls", "500", options=OFF)
+    Trace().must_have_counts(must_say_off())
 
 
 sys.exit(run_cases(sys.argv[4:]))

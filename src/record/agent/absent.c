@@ -115,8 +115,9 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 	(void)t;
 }
 
-void agent_lose_gs(struct tracee *t)
+void agent_lose_gs(struct tracer *tr, struct tracee *t)
 {
+	(void)tr;
 	(void)t;
 }
 
@@ -163,6 +164,48 @@ void agent_audit(const struct agent *a, struct agent_caught *ret)
 }
 
 uint64_t agent_nr_missed(const struct agent *a)
+{
+	(void)a;
+	return 0;
+}
+
+bool agent_is_netless(const struct tracer *tr)
+{
+	(void)tr;
+	return false;
+}
+
+uint64_t agent_told_address(void)
+{
+	return 0;
+}
+
+bool agent_runs_free(const struct tracer *tr, const struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+	return true;
+}
+
+void agent_expect_call(struct tracer *tr, struct tracee *t, uint64_t ip, uint64_t sp)
+{
+	(void)tr;
+	(void)t;
+	(void)ip;
+	(void)sp;
+}
+
+void agent_follow_call(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip,
+		       uint64_t sp)
+{
+	(void)tr;
+	(void)t;
+	(void)o;
+	(void)ip;
+	(void)sp;
+}
+
+uint64_t agent_nr_unseen_places(const struct agent *a)
 {
 	(void)a;
 	return 0;

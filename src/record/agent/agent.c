@@ -52,8 +52,11 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	a = xcalloc(1, sizeof(*a));
 	a->after_calls = tr->o->agent_after_calls;
 	a->net = tr->o->net == RECORD_NET_AUDIT ? net_new() : NULL;
+	a->netless = tr->o->net == RECORD_NET_OFF;
 	ticks_init(&a->ticks, tr->start_ns);
 	rules_build(tr->o->data, tr->o->wanted, &tr->o->paths, a->rules);
+	if (a->netless)
+		netless_free_calls(a, tr->o->wanted);
 	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
 		a->has_variants[nr] = a->rules[nr].next != 0;
 		a->is_taken[nr] = rules_take(a->rules, nr);
@@ -129,6 +132,7 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 		.ring_bytes = WIRE_RING_FIRST_BYTES,
 		.rules = im->remote,
 		.where = names_where(tr->agent, t),
+		.tells = tr->agent->netless,
 		.cpu_ticks = ticks_in_ns(&tr->agent->ticks, CPU_EVERY_NS),
 	};
 	at->stop_ns = tracer_now(tr);
@@ -204,12 +208,18 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 		return;
 	if (t->hope)
 		agent_hope_map(t, (uint64_t)o->ret, t->regs[1], ip);
-	if (!space || ip < space->loader_start || ip >= space->loader_end || space->image->off)
+	if (!space || space->image->off)
 		return;
-	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, (int)t->regs[4]);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	fd = -1;
+	if (ip >= space->loader_start && ip < space->loader_end) {
+		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, (int)t->regs[4]);
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+	}
+	if (fd < 0) {
+		if (tr->agent->netless)
+			agent_leave_calls(tr, t);
 		return;
+	}
 	agent_texts_patch(tr, t, fd, (uint64_t)o->ret, t->regs[1], t->regs[5]);
 	(void)close(fd);
 }
@@ -220,12 +230,13 @@ void agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip)
 		return;
 	if (tr->agent->net)
 		net_note_call(tr->agent->net, tr, t, ip - SYSCALL_BYTES);
-	agent_texts_patch_at(tr, t, ip - SYSCALL_BYTES);
+	if (!tr->agent->netless) /* else all that can be changed has been */
+		agent_texts_patch_at(tr, t, ip - SYSCALL_BYTES);
 }
 
 void agent_before_thread(struct tracer *tr, struct tracee *t)
 {
-	if (t->agent && !t->agent->space->image->off && !t->own_filter)
+	if (t->agent && !t->agent->space->image->off && !t->own_filter && !tr->agent->netless)
 		agent_texts_patch_all(tr, t, 0);
 }
 
@@ -238,7 +249,7 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 		t->hope->signalled = interrupts_catches(t, t->delivered);
 	if (!space || space->signalled || !interrupts_catches(t, t->delivered))
 		return;
-	if (!space->image->off && !t->own_filter &&
+	if (!space->image->off && !t->own_filter && !tr->agent->netless &&
 	    ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) == 0)
 		agent_texts_patch_all(tr, t, regs.rip);
 	space->signalled = true;
@@ -253,13 +264,16 @@ void agent_leave_image(struct tracer *tr, struct tracee *t)
 		release_thread(tr, t);
 }
 
-void agent_lose_gs(struct tracee *t)
+void agent_lose_gs(struct tracer *tr, struct tracee *t)
 {
 	static const uint8_t to_site[] = { 0xff, 0xe1 }; /* jmp *%rcx */
 
 	agent_hope_end(t);
-	if (t->agent)
-		(void)!remote_write(t, AGENT_ADDRESS(agent_entry), to_site, sizeof(to_site));
+	if (!t->agent)
+		return;
+	(void)!remote_write(t, AGENT_ADDRESS(agent_entry), to_site, sizeof(to_site));
+	t->agent->space->lost_gs = true;
+	netless_turned_off(tr, t);
 }
 
 bool agent_is_in(const struct tracee *t)
@@ -281,12 +295,18 @@ static void turn_image_off(struct agent_image *im)
 	}
 }
 
+void agent_leave_calls(struct tracer *tr, const struct tracee *t)
+{
+	if (!t->agent || t->agent->space->image->off)
+		return;
+	turn_image_off(t->agent->space->image);
+	netless_turned_off(tr, t);
+}
+
 void agent_turn_off(struct tracer *tr, struct tracee *t)
 {
-	(void)tr;
 	agent_hope_end(t);
-	if (t->agent)
-		turn_image_off(t->agent->space->image);
+	agent_leave_calls(tr, t);
 }
 
 uint64_t agent_nr_events(const struct agent *a)
@@ -302,6 +322,11 @@ void agent_audit(const struct agent *a, struct agent_caught *ret)
 	ret->nr_calls = a->net->nr_caught;
 	ret->nr_left = a->net->nr_left;
 	net_put_places(a->net, &ret->places);
+}
+
+uint64_t agent_nr_unseen_places(const struct agent *a)
+{
+	return a ? agent_texts_nr_left(a) : 0;
 }
 
 uint64_t agent_nr_missed(const struct agent *a)
@@ -365,6 +390,23 @@ static void finish_call(struct tracer *tr, struct tracee *t, int64_t ret)
 	tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
 }
 
+/* Back to the program's own instruction, where it makes the call. */
+static void leave_call(struct tracer *tr, struct tracee *t, struct user_regs_struct *regs)
+{
+	regs->rip = t->agent->block->site;
+	agent_expect_call(tr, t, regs->rip + SYSCALL_BYTES, regs->rsp);
+}
+
+/* And behind it, where the kernel may make it once more. */
+static void end_call(struct tracer *tr, struct tracee *t, struct user_regs_struct *regs)
+{
+	const struct outcome o = outcome_of((int64_t)regs->rax);
+
+	regs->rip = t->agent->block->site + SYSCALL_BYTES;
+	finish_call(tr, t, (int64_t)regs->rax);
+	agent_follow_call(tr, t, &o, regs->rip, regs->rsp);
+}
+
 /* The thread is stopped in the agent: back to the program, at its instruction or behind it. */
 static void take_out(struct tracer *tr, struct tracee *t)
 {
@@ -377,21 +419,22 @@ static void take_out(struct tracer *tr, struct tracee *t)
 		if (regs.rip >= AGENT_ADDRESS(agent_entry) &&
 		    regs.rip < AGENT_ADDRESS(agent_registers_saved)) {
 			regs.rip = regs.rcx;
+			agent_expect_call(tr, t, regs.rip + SYSCALL_BYTES, regs.rsp);
+		} else if (regs.rip == AGENT_ADDRESS(agent_told)) {
+			netless_begin_call(t, &regs);
 		} else {
 			restore(b, &regs);
 			regs.rax = b->nr;
-			regs.rip = b->site;
+			leave_call(tr, t, &regs);
 		}
 	} else if (b->phase == WIRE_CALLING && regs.rip == AGENT_ADDRESS(agent_syscall)) {
-		regs.rip = b->site;
+		leave_call(tr, t, &regs);
 	} else if (b->phase == WIRE_CALLING) {
-		regs.rip = b->site + 2;
-		finish_call(tr, t, (int64_t)regs.rax);
+		end_call(tr, t, &regs);
 	} else {
 		restore(b, &regs);
 		regs.rax = (uint64_t)b->ret;
-		regs.rip = b->site + 2;
-		finish_call(tr, t, b->ret);
+		end_call(tr, t, &regs);
 	}
 	b->phase = WIRE_OUTSIDE;
 	(void)ptrace(PTRACE_SETREGS, t->tid, NULL, &regs); /* fails only when it is gone */

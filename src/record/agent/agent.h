@@ -34,6 +34,20 @@ void agent_free(struct agent *a);
 #define AGENT_NR_CALL_ADDRESSES 2
 void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES]);
 
+/* No net: threads run free, and calls from places that could not be changed are not seen. */
+bool agent_is_netless(const struct tracer *tr);
+/* The address behind the instruction by which the agent tells of calls then. */
+uint64_t agent_told_address(void);
+/* Whether a thread may run without a stop at each of its calls. */
+bool agent_runs_free(const struct tracer *tr, const struct tracee *t);
+/* The thread will make a call by the instruction before ip, with this stack pointer, which the agent will not see. */
+void agent_expect_call(struct tracer *tr, struct tracee *t, uint64_t ip, uint64_t sp);
+/* Likewise, it is stopped at the end of one. */
+void agent_follow_call(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip,
+		       uint64_t sp);
+/* Places from which calls were not seen, as far as they are known. */
+uint64_t agent_nr_unseen_places(const struct agent *a);
+
 /*
  * A traced thread has stopped, for whatever reason: what it left is recorded,
  * and if it is in the agent it is put back into its program. True: the stop was
@@ -67,7 +81,7 @@ void agent_before_thread(struct tracer *tr, struct tracee *t);
 /* The thread is stopped to get a signal, for which there may be a handler. */
 void agent_before_signal(struct tracer *tr, struct tracee *t);
 /* The program uses gs itself: the agent cannot find its state, so nobody may come to it. */
-void agent_lose_gs(struct tracee *t);
+void agent_lose_gs(struct tracer *tr, struct tracee *t);
 /* From now on the tracer sees all calls of this thread's image. */
 void agent_turn_off(struct tracer *tr, struct tracee *t);
 /* Whether there is an agent in the memory of a thread of which nothing is known. */

@@ -134,8 +134,10 @@ static struct agent_image *new_image(struct tracer *tr, struct tracee *t, uint64
 bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 {
 	const struct agent_hope *hope = t->hope;
+	/* What a handler may be above of could not all be changed, and would not be seen. */
+	bool too_late = tr->agent->netless && hope && hope->signalled;
 	struct agent_space *space;
-	struct agent_image *im = new_image(tr, t, syscall);
+	struct agent_image *im = too_late ? NULL : new_image(tr, t, syscall);
 
 	if (!im)
 		return false; /* recorded by the tracer alone */
@@ -146,6 +148,7 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	agent_join(tr, t, space);
 	agent_first_stop(t);
 	agent_texts_patch_image(tr, t, hope);
+	netless_check_image(tr, t);
 	found_forget(tr->found, t->space); /* it has more maps now */
 	return true;
 }

@@ -27,6 +27,7 @@ struct agent {
 	struct net *net; /* NULL: no audit */
 	uint64_t nr_events; /* that the agent recorded */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
+	bool netless; /* threads run free, and the agent tells of calls (netless.c) */
 };
 
 /* An execve, and what was forked from it: they share the memory. */
@@ -60,6 +61,7 @@ struct agent_text {
 struct agent_space {
 	unsigned int nr_threads;
 	bool signalled; /* a handler may run, above a thread that was anywhere */
+	bool lost_gs; /* the program uses it: all calls are made at their own places */
 	struct agent_image *image;
 	struct agent_program *program; /* whose calls are counted; the agent's; NULL: nobody's */
 	uint64_t nr_calls;
@@ -68,6 +70,14 @@ struct agent_space {
 	struct stub_area areas[AREAS_MAX_OF_STUBS];
 	unsigned int nr_areas;
 };
+
+/* A call that a thread will make at its own place: by the instruction before ip, on this stack. */
+struct awaited_call {
+	uint64_t ip, sp;
+};
+
+/* Each but the last is that of a thread whose handler was interrupted in a call in turn. */
+#define AWAITED_MAX 8
 
 struct agent_thread {
 	struct agent_space *space;
@@ -80,6 +90,8 @@ struct agent_thread {
 	uint64_t tail; /* bytes ever taken; the thread is told of them at times */
 	uint64_t given_back;
 	uint64_t stop_ns; /* of its last stop: what it records is later */
+	struct awaited_call awaited[AWAITED_MAX]; /* the innermost last */
+	unsigned int nr_awaited; /* as long as there are any, it does not run free (netless.c) */
 };
 
 /* A process that has no agent yet, and may get one (late.c). */
@@ -125,6 +137,8 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall);
 /* agent.c */
 
 struct wire_block *agent_block_of(const struct agent_image *im, unsigned int slot);
+/* All calls of the thread's image are the tracer's from now on. */
+void agent_leave_calls(struct tracer *tr, const struct tracee *t);
 /* The thread becomes one of this space, with a slot if one is free. */
 void agent_join(struct tracer *tr, struct tracee *t, struct agent_space *space);
 
@@ -175,6 +189,25 @@ void agent_texts_forget(struct agent_space *space);
 /* All that the kernel has mapped at the execve; with hope, also what the loader has since then. */
 void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct agent_hope *hope);
 void agent_texts_release(struct agent *a);
+
+/* Of a site of a text. */
+uint32_t agent_texts_site_nr(const struct agent_text *x, size_t i);
+/* Whether all files that are mapped as text are looked after. */
+bool agent_texts_are_known(const struct tracee *t);
+/* Places of all files from which calls are not told of, as far as they are known. */
+uint64_t agent_texts_nr_left(const struct agent *a);
+
+/* netless.c */
+
+struct user_regs_struct;
+/* The thread is stopped in telling of a call: from there it goes on as in that call. */
+void netless_begin_call(struct tracee *t, struct user_regs_struct *regs);
+/* The thread's image was turned off. */
+void netless_turned_off(struct tracer *tr, const struct tracee *t);
+/* The agent has entered: it leaves again where it could not be told of texts. */
+void netless_check_image(struct tracer *tr, struct tracee *t);
+/* Calls that are not wanted are not told of. */
+void netless_free_calls(struct agent *a, const bool *wanted);
 
 /* names.c: the sets of names and directories. */
 

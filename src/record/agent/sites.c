@@ -155,6 +155,34 @@ static bool find_function(const struct image *im, uint64_t vaddr, uint64_t *ret_
 	return vaddr < *ret_end;
 }
 
+/*
+ * Calls that make threads stand right behind what the table has of their function: in the
+ * child no unwinder may find its way back from there.
+ */
+#define TAIL_BYTES 32
+
+static bool find_function_with_tail(const struct image *im, uint64_t vaddr, uint64_t *ret_start,
+				    uint64_t *ret_end, bool *ret_is_tail)
+{
+	uint64_t start, end = 0, next_start, next_end;
+
+	*ret_is_tail = false;
+	if (find_function(im, vaddr, ret_start, ret_end))
+		return true;
+	if (vaddr < TAIL_BYTES || !find_function(im, vaddr - TAIL_BYTES, &start, &end))
+		return false;
+	while (end < vaddr && find_function(im, end, &next_start, &next_end)) {
+		start = next_start;
+		end = next_end;
+	}
+	if (end > vaddr || find_function(im, vaddr + 1, &next_start, &next_end))
+		return false;
+	*ret_start = start;
+	*ret_end = vaddr + 2;
+	*ret_is_tail = true;
+	return true;
+}
+
 /* The last instructions before the one that is looked at. */
 struct history {
 	struct insn insns[SITE_INSNS_MAX];
@@ -269,29 +297,34 @@ static bool is_free_of_near_jumps(const struct image *im, const struct segment *
 	return true;
 }
 
-static void look_at(struct image *im, uint64_t vaddr)
+/* False: calls are made there, but it is no site. */
+static bool look_at(struct image *im, uint64_t vaddr)
 {
 	struct history h = { .nr = 0 };
 	const struct segment *seg;
 	const uint8_t *code;
 	uint64_t start, end;
 	struct site s = { 0 }, *last;
+	bool is_tail;
 
-	if (!find_function(im, vaddr, &start, &end))
-		return;
+	if (!find_function_with_tail(im, vaddr, &start, &end, &is_tail))
+		return true; /* nobody knows */
 	code = at_vaddr(im, start, end - start, &seg);
-	if (!code || !seg->is_text || !decode_up_to(code, end - start, vaddr - start, &h) ||
-	    !choose_window(&h, &s))
-		return;
+	if (!code || !seg->is_text || !decode_up_to(code, end - start, vaddr - start, &h))
+		return true; /* a part of something else */
+	/* Behind a function only the instruction is certain that sets the number. */
+	if (!choose_window(&h, &s) || (is_tail && (s.nr_insns > 1 || s.nr == SITE_NR_UNKNOWN)))
+		return false;
 	s.syscall = seg->offset + (vaddr - seg->vaddr);
 	s.window = s.syscall - s.window_bytes;
 	if (s.nr_insns > 1 && !is_free_of_near_jumps(im, seg, vaddr, &s))
-		return;
+		return false;
 	last = im->found->list.len ? &im->found->list.items[im->found->list.len - 1] : NULL;
 	if (last && s.window < last->syscall + 2)
-		return; /* between two calls there is no room */
+		return false; /* between two calls there is no room */
 	memcpy(s.bytes, im->file + s.window, s.window_bytes);
 	VEC_PUSH(&im->found->list, s);
+	return true;
 }
 
 static int compare_window(const void *key, const void *item)
@@ -363,6 +396,7 @@ static void drop_forbidden(struct sites *s)
 		if (s->list.items[i].nr_insns)
 			s->list.items[n++] = s->list.items[i];
 	}
+	s->nr_left += s->list.len - n;
 	s->list.len = n;
 }
 
@@ -384,8 +418,10 @@ void sites_find(const uint8_t *file, size_t len, struct sites *ret)
 	unsigned int i;
 
 	*ret = (struct sites){ 0 };
-	if (!read_headers(&im))
+	if (!read_headers(&im)) {
+		ret->is_blind = memmem(file, len, syscall_bytes, sizeof(syscall_bytes)) != NULL;
 		return;
+	}
 	for (i = 0; i < im.nr_segments; i++) {
 		const struct segment *s = &im.segments[i];
 		const uint8_t *p = file + s->offset, *end = p + s->len;
@@ -393,7 +429,8 @@ void sites_find(const uint8_t *file, size_t len, struct sites *ret)
 		if (!s->is_text)
 			continue;
 		while ((p = memmem(p, (size_t)(end - p), syscall_bytes, sizeof(syscall_bytes)))) {
-			look_at(&im, s->vaddr + (uint64_t)(p - (file + s->offset)));
+			if (!look_at(&im, s->vaddr + (uint64_t)(p - (file + s->offset))))
+				ret->nr_left++;
 			p += 2;
 		}
 	}

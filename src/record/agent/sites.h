@@ -40,6 +40,8 @@ struct site {
 
 struct sites {
 	VEC(struct site) list; /* in the order of the file */
+	uint64_t nr_left; /* places that make calls, and are no sites, as far as they were found */
+	bool is_blind; /* the file could not be looked through: it may make calls from anywhere */
 };
 
 /* Of an ELF file in memory; none when it is not for this machine or has no unwind table. */

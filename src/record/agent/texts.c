@@ -66,6 +66,7 @@ static struct text_file *file_of(struct agent *a, int fd)
 	f->size_bytes = st.st_size;
 	/* Beyond so many files calls are seen by the tracer. */
 	f->fd = a->files.nr_live <= FILES_MAX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	f->sites.is_blind = f->fd < 0;
 	return f;
 }
 
@@ -75,6 +76,7 @@ static void search(struct text_file *f)
 
 	if (f->fd < 0)
 		return;
+	f->sites.is_blind = true;
 	p = mmap(NULL, (size_t)f->size_bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
 	if (p != MAP_FAILED) {
 		sites_find(p, (size_t)f->size_bytes, &f->sites);
@@ -207,7 +209,8 @@ static struct stub_area *area_near(struct tracee *t, uint64_t near, bool may_map
 
 static bool is_for_agent(const struct agent *a, const struct site *s)
 {
-	return s->nr == SITE_NR_UNKNOWN || (s->nr < WIRE_NR_CALLS && a->is_taken[s->nr]);
+	return a->netless || s->nr == SITE_NR_UNKNOWN ||
+	       (s->nr < WIRE_NR_CALLS && a->is_taken[s->nr]);
 }
 
 /* What is being written into a stopped process: stubs are gathered, since they stand side by side. */
@@ -306,7 +309,8 @@ static bool may_patch(const struct patcher *p, const struct site *s, uint64_t sy
 {
 	if (p->ip > syscall - s->window_bytes && p->ip < syscall)
 		return false;
-	return s->nr_insns == 1 || !p->t->agent->space->signalled;
+	/* Without a net only texts are changed that nobody has run in, or no handler above. */
+	return s->nr_insns == 1 || p->tr->agent->netless || !p->t->agent->space->signalled;
 }
 
 /* Those sites of a text that are not patched yet, and of which anything is known to use them. */
@@ -366,6 +370,24 @@ static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool a
 	close_patcher(&p);
 }
 
+/* The last one. False: not all of it that should be could be changed. */
+static bool patch_new_text(struct tracer *tr, struct tracee *t, bool all)
+{
+	struct agent_space *space = t->agent->space;
+	struct agent_text *x = &space->texts.items[space->texts.len - 1];
+	struct patcher p;
+	bool done;
+
+	if (tr->agent->netless && !x->nr)
+		return true;
+	/* Later the thread may be within a call, and cannot make another one. */
+	if (!area_near(t, x->start, true) || !open_patcher(&p, tr, t, 0))
+		return false;
+	done = patch_text(&p, x, all);
+	close_patcher(&p);
+	return done;
+}
+
 void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t start, uint64_t len,
 		       uint64_t offset)
 {
@@ -373,20 +395,18 @@ void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t sta
 		.file = file_of(tr->agent, fd), .start = start, .end = start + len, .offset = offset
 	};
 	struct agent_space *space = t->agent->space;
-	struct patcher p;
-
-	if (!x.file)
-		return;
-	if (space->nr_threads > 1)
-		search(x.file);
-	find_range(&x);
-	VEC_PUSH(&space->texts, x);
-	/* Later the thread may be within a call, and cannot make another one. */
-	if (!area_near(t, start, true) || !open_patcher(&p, tr, t, 0))
-		return;
 	/* Nobody runs in it yet; later only a single thread can be kept out of the windows. */
-	(void)patch_text(&p, &space->texts.items[space->texts.len - 1], space->nr_threads > 1);
-	close_patcher(&p);
+	bool all = space->nr_threads > 1 || tr->agent->netless;
+
+	if (x.file) {
+		if (all)
+			search(x.file);
+		find_range(&x);
+		VEC_PUSH(&space->texts, x);
+	}
+	if ((!x.file || x.file->sites.is_blind || !patch_new_text(tr, t, all)) &&
+	    tr->agent->netless)
+		agent_leave_calls(tr, t);
 }
 
 void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip)
@@ -592,4 +612,50 @@ void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct a
 	for (i = 0; hope && i < s.texts.len; i++)
 		patch_mapped(tr, t, &s.texts.items[i], hope, true);
 	VEC_RELEASE(&s.texts);
+}
+
+uint32_t agent_texts_site_nr(const struct agent_text *x, size_t i)
+{
+	return x->file->sites.list.items[x->first + i].nr;
+}
+
+uint64_t agent_texts_nr_left(const struct agent *a)
+{
+	uint64_t nr = 0;
+
+	MAP_EACH (&a->files, e) {
+		const struct text_file *f = e->value;
+
+		nr += f->sites.nr_left;
+	}
+	return nr;
+}
+
+struct known_search {
+	const struct agent_space *space;
+	bool is_known;
+};
+
+static bool try_known(void *of, const struct map_line *m)
+{
+	struct known_search *s = of;
+	size_t i;
+
+	if (m->perms[2] != 'x' || !m->ino)
+		return true;
+	s->is_known = false;
+	for (i = 0; i < s->space->texts.len && !s->is_known; i++) {
+		const struct agent_text *x = &s->space->texts.items[i];
+
+		s->is_known = m->start >= x->start && m->end <= x->end;
+	}
+	return s->is_known;
+}
+
+bool agent_texts_are_known(const struct tracee *t)
+{
+	struct known_search s = { .space = t->agent->space, .is_known = true };
+
+	each_map(t, try_known, &s);
+	return s.is_known;
 }

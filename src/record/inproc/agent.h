@@ -17,6 +17,10 @@ extern const uint8_t agent_registers_saved[];
 extern const uint8_t agent_syscall[], agent_syscall_done[];
 /* The instruction by which it asks for files ends here. */
 extern const uint8_t agent_asked[];
+/* That by which the recorder is told of a call, where there is no net. */
+extern const uint8_t agent_told[];
+/* agent_entry, for programs that may outlive the recorder. */
+extern const uint8_t agent_watchful_entry[];
 /* From here on the result is in the block. */
 extern const uint8_t agent_result_saved[];
 

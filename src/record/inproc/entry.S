@@ -11,12 +11,16 @@
  * back to the program's instruction by changing rip alone. Else, in the
  * phases BEFORE and AFTER, it takes the registers from the block. Signal
  * handlers so never run on top of the agent, and it needs no nesting.
+ *
+ * Without a net the recorder would not see a call at the program's instruction:
+ * then it is told of it, in phase BEFORE with the program's registers but for rax, and makes
+ * what it is told by into that call. Only without a recorder do we go on behind it.
  */
 #include "model/wire.h"
 
 	.section agent_text, "ax", @progbits
 	.globl agent_entry, agent_registers_saved, agent_syscall, agent_syscall_done
-	.globl agent_result_saved, agent_ask, agent_asked
+	.globl agent_result_saved, agent_ask, agent_asked, agent_told, agent_watchful_entry
 	.type agent_entry, @function
 
 	.macro restore_arguments
@@ -73,8 +77,30 @@ agent_result_saved:
 	leaq 2(%rcx), %rcx
 	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
 1:	jmp *%rcx
-2:	movq %gs:WIRE_AT_SITE, %rcx
+2:	cmpl $0, %gs:WIRE_AT_TELLS
+	jne 4f
+3:	movq %gs:WIRE_AT_SITE, %rcx
 	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
+	jmp *%rcx
+4:	movq %gs:WIRE_AT_SELF, %rdi
+	leaq WIRE_BLOCK_BYTES(%rdi), %rsp
+	call agent_must_tell
+	restore_arguments
+	testl %eax, %eax
+	movq %gs:WIRE_AT_NR, %rax
+	jz 3b
+	movl $WIRE_NR_TELL, %eax
+	syscall
+agent_told:
+	movl $1, %gs:WIRE_AT_OFF
+	movq %gs:WIRE_AT_NR, %rax
+	jmp 3b
+
+/* The same for programs that may outlive the recorder: the agent does nothing any more then. */
+agent_watchful_entry:
+	movq %gs:WIRE_AT_MASTER, %r11
+	testl $WIRE_DIED, (%r11)
+	jz agent_entry
 	jmp *%rcx
 
 /* A call of our own, edx(rdi, rsi), before or after the program's: the recorder can take us out of it as well. */

@@ -254,7 +254,7 @@ static void enter_unrecorded(struct tracer *tr, struct tracee *t)
 	if (is_filter_call(t))
 		agent_turn_off(tr, t);
 	if (sets_gs(t))
-		agent_lose_gs(t);
+		agent_lose_gs(tr, t);
 	t->row = NULL;
 }
 
@@ -273,12 +273,16 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	t->state = TRACEE_IN_CALL;
 	if (t->hope && clones_is_one(t->row) && clones_will_share_memory(t) &&
 	    agent_before_first_thread(tr, t, info->instruction_pointer)) {
+		agent_expect_call(tr, t, info->instruction_pointer, info->stack_pointer);
 		t->state = TRACEE_RUNNING;
 		t->row = NULL;
 		return;
 	}
 	t->is_mmap = t->row->id == SC_mmap;
 	agent_at_call(tr, t, info->instruction_pointer);
+	/* Before it: what the agent tells of calls by may be what the filter refuses. */
+	if (is_filter_call(t) && agent_is_netless(tr))
+		agent_turn_off(tr, t);
 	if (!t->recorded || tr->silent) {
 		enter_unrecorded(tr, t);
 		return;
@@ -491,13 +495,16 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 
 	t->has_woken = wakes(t->row, &o);
 	tracer_finish_call(tr, t, o, seen_ns);
+	if (t->execing && t->recorded && !tr->silent) /* whose call was not seen */
+		tracer_finish_exec(tr, t);
 	t->execing = false;
 	if (uses_gs && !o.err)
-		agent_lose_gs(t);
+		agent_lose_gs(tr, t);
 	if (execing)
 		agent_enter_image(tr, t, info->instruction_pointer);
 	else if (t->is_mmap)
 		agent_after_map(tr, t, &o, info->instruction_pointer);
+	agent_follow_call(tr, t, &o, info->instruction_pointer, info->stack_pointer);
 	if (!execing)
 		agent_after_call(tr, t, &o, info->instruction_pointer);
 }

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "model/wire.h"
 #include "record/ptrace/tracer.h"
 
 #ifdef __aarch64__
@@ -42,7 +43,7 @@ static void put(struct program *p, uint16_t code, uint32_t k, uint8_t jt, uint8_
 }
 
 /* A row is wanted when it is, or when one of its variants is: these are told apart later. */
-static bool nr_wanted(const bool *wanted, unsigned int nr)
+bool filter_wants_nr(const bool *wanted, unsigned int nr)
 {
 	const struct row *row = row_by_nr(NATIVE_ARCH, nr);
 	unsigned int id;
@@ -91,14 +92,35 @@ void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct soc
 	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	for (nr = 1; nr < NR_MAX; nr++) {
-		bool before = nr_wanted(wanted, nr - 1);
+		bool before = filter_wants_nr(wanted, nr - 1);
 
-		if (nr_wanted(wanted, nr) == before)
+		if (filter_wants_nr(wanted, nr) == before)
 			continue;
 		/* Below nr: the answer of the run that ends here. */
 		put(p, BPF_JMP | BPF_JGE | BPF_K, nr, 1, 0);
 		put(p, BPF_RET | BPF_K, before ? to_tracer : SECCOMP_RET_ALLOW, 0, 0);
 	}
 	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
+	*ret = (struct sock_fprog){ .len = (unsigned short)p->len, .filter = p->code };
+}
+
+/*
+ * By number first: the kernel finds out that all other calls run free whatever
+ * they are given, and does not ask the filter for them any more.
+ */
+void filter_build_tell(uint16_t mark, struct sock_fprog *ret)
+{
+	const unsigned int at = offsetof(struct seccomp_data, instruction_pointer);
+	struct program *p = xcalloc(1, sizeof(*p));
+	uint64_t told = agent_told_address();
+
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, WIRE_NR_TELL, 0, 5);
+	put(p, BPF_LD | BPF_W | BPF_ABS, at, 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)told, 0, 3);
+	put(p, BPF_LD | BPF_W | BPF_ABS, at + 4, 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(told >> 32), 0, 1);
+	put(p, BPF_RET | BPF_K, SECCOMP_RET_TRACE | mark, 0, 0);
+	put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 	*ret = (struct sock_fprog){ .len = (unsigned short)p->len, .filter = p->code };
 }

@@ -169,7 +169,10 @@ int tracer_launch(struct tracer *tr, struct err *err)
 	if (tr->agent || (tr->o->wanted && tr->o->on_death == RECORD_DIE_TOO)) {
 		/* Programs choose small numbers; another one each time, that none can count on it. */
 		tr->filter_mark = (uint16_t)(0x8000 | tr->start_ns);
-		filter_build(tr->o->wanted, tr->filter_mark, tr->agent != NULL, &l.filter);
+		if (agent_is_netless(tr))
+			filter_build_tell(tr->filter_mark, &l.filter);
+		else
+			filter_build(tr->o->wanted, tr->filter_mark, tr->agent != NULL, &l.filter);
 		tr->filtered = true;
 	}
 	r = start_child(tr, &l, err);

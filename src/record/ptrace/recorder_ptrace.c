@@ -133,7 +133,7 @@ static int put_command(struct tracer *tr)
 static int put_source(struct tracer *tr)
 {
 	static const char *const policies[] = { "all", "writes", "hash", "none" };
-	static const char *const nets[] = { "on", "audit" };
+	static const char *const nets[] = { "on", "audit", "off" };
 	char cwd[4096];
 	struct utsname u;
 	int r = put_command(tr);
@@ -197,6 +197,10 @@ static int put_end(struct tracer *tr)
 				   .count = agent_nr_missed(tr->agent),
 				   .note = "memory that the agent has not copied" };
 	struct loss left_out = { .kind = LOSS_FILTERED, .note = "only some calls were asked for" };
+	struct loss unseen = { .kind = LOSS_CALL_UNSEEN,
+			       .count = agent_nr_unseen_places(tr->agent),
+			       .note = "the net was off: calls from places that could not be "
+				       "changed were not seen" };
 	int r = put_meta(tr, "end_realtime_ns", "%llu", (unsigned long long)clock_realtime_ns());
 
 	if (!r && tr->agent)
@@ -212,6 +216,8 @@ static int put_end(struct tracer *tr)
 		r = trace_feed_loss(tr->feed, &cut);
 	if (!r && tr->o->wanted)
 		r = trace_feed_loss(tr->feed, &left_out);
+	if (!r && agent_is_netless(tr))
+		r = trace_feed_loss(tr->feed, &unseen);
 	if (!r && not_copied.count)
 		r = trace_feed_loss(tr->feed, &not_copied);
 	left_out.count = tr->nr_left_out;

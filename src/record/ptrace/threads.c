@@ -261,6 +261,10 @@ struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
 		}
 	}
 	t->execing = true;
+	if (t->state != TRACEE_IN_CALL) { /* not seen to be made; its end will be */
+		t->state = TRACEE_IN_CALL;
+		t->row = NULL;
+	}
 	agent_leave_image(tr, t);
 	found_forget(tr->found, t->space);
 	aio_forget(tr->aio, t->pid);

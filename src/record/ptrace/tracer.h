@@ -156,6 +156,10 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
  */
 struct sock_fprog;
 void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct sock_fprog *ret);
+/* The filter without a net: it stops what the agent tells of, and nothing else. */
+void filter_build_tell(uint16_t mark, struct sock_fprog *ret);
+/* Whether such a call, or a variant of it, is recorded, or seen for another reason. */
+bool filter_wants_nr(const bool *wanted, unsigned int nr);
 
 /* Puts the dispositions back; also called in the child. */
 void signals_restore(const struct signals *s);
