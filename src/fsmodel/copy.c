@@ -282,6 +282,7 @@ struct outcome ask_sync(struct call *c)
 	const struct row *row = c->ev->row;
 	const struct row_info *info = &c->m->tables->rows[row->id];
 	uint64_t from = 0, to = TOUCH_TO_END;
+	uint32_t whole = TOUCH_SYNC;
 	struct inode *i;
 
 	if (info->fd < 0) {
@@ -303,6 +304,7 @@ struct outcome ask_sync(struct call *c)
 			return fails(ESPIPE);
 		from = (uint64_t)offset;
 		to = n ? from + (uint64_t)n : TOUCH_TO_END;
+		whole = 0; /* starts or awaits the writing of these bytes alone */
 	}
 	if (is_stream(c->fd->open))
 		return row->id == SC_syncfs ? succeeds(0) : fails(EINVAL); /* of no storage */
@@ -316,9 +318,10 @@ struct outcome ask_sync(struct call *c)
 		return succeeds(0);
 	}
 	if (i->type == S_IFDIR)
-		touch_use(c, &i->res, TOUCH_LIST | TOUCH_META_READ);
+		touch_use(c, &i->res, TOUCH_LIST | TOUCH_META_READ | TOUCH_SYNC);
 	else
-		touch_add(c, &i->res, TOUCH_READ | TOUCH_SIZE_READ | TOUCH_META_READ, from, to);
+		touch_add(c, &i->res, TOUCH_READ | TOUCH_SIZE_READ | TOUCH_META_READ | whole, from,
+			  to);
 	return succeeds(0);
 }
 

@@ -61,6 +61,11 @@ enum touch_how {
 		0x1000, /* of RES_OPEN: the shared offset, or the flags, were used or moved */
 	TOUCH_FAILED = 0x2000, /* of RES_NAME: nothing was found there */
 	TOUCH_WALK = 0x4000, /* of RES_NAME: on the way to what the call is about */
+	/*
+	 * Of RES_FILE: what is in it becomes durable, which is no one's outcome. Against
+	 * changes as READ, but only those that did not overlap it in time.
+	 */
+	TOUCH_SYNC = 0x8000,
 };
 
 #define TOUCH_STAGE (TOUCH_CREATE | TOUCH_DELETE | TOUCH_CHANGE)

@@ -11,6 +11,7 @@
 
 /* What most files do not have. */
 struct rare {
+	struct users syncs; /* against all that changes the file, but for what overlapped them */
 	struct users lists, entries; /* of a directory: these against those */
 	/* Of names in this directory that are no longer remembered one by one. */
 	struct users name_uses, name_changes;
@@ -70,12 +71,51 @@ static void touch_listing(struct file_state *f, uint32_t how, const struct users
 		users_add(&r->entries, &self->one);
 }
 
+static struct sink over_when_begun(const struct sink *sink, const struct users *self)
+{
+	struct sink over = *sink;
+
+	over.only_over = true;
+	over.over_by_ns = self->one.enter_ns;
+	return over;
+}
+
+/*
+ * A sync has something to do with what was there when it began. Who wrote while it
+ * was made, as those do who wait for the next one of a shared log, neither waits for
+ * it nor is waited for.
+ */
+static void touch_sync(struct file_state *f, const struct touch *touch, const struct users *self,
+		       const struct sink *sink)
+{
+	static const struct users nobody;
+	struct sink over = over_when_begun(sink, self);
+	struct range_user u = { .self = &nobody, .sink = &over, .rule = RULE_file_range };
+	struct rare *r = rare_of(f);
+
+	if (touch->how & TOUCH_READ)
+		ranges_read(&f->bytes, touch->from, touch->to, &u);
+	sink_ask(&over, &f->size.writer, RULE_file_range);
+	sink_ask(&over, &f->meta.writer, RULE_file_range);
+	sink_ask_all(&over, &r->entries, RULE_file_range);
+	users_add(&r->syncs, &self->one);
+}
+
 static void touch_conflicts(struct file_state *f, const struct touch *touch,
 			    const struct users *self, const struct sink *sink)
 {
 	struct range_user u = { .self = self, .sink = sink, .rule = RULE_file_range };
 	uint32_t how = touch->how;
 
+	if (how & TOUCH_SYNC) {
+		touch_sync(f, touch, self, sink);
+		return;
+	}
+	if (how & TOUCH_STORED && f->rare) {
+		struct sink over = over_when_begun(sink, self);
+
+		sink_ask_all(&over, &f->rare->syncs, RULE_file_range);
+	}
 	if (how & TOUCH_WRITE)
 		ranges_write(&f->bytes, touch->from, touch->to, &u);
 	else if (how & TOUCH_READ)
@@ -148,6 +188,7 @@ void file_release(struct state *state)
 	rw_release(&f->meta);
 	if (!f->rare)
 		return;
+	users_release(&f->rare->syncs);
 	users_release(&f->rare->lists);
 	users_release(&f->rare->entries);
 	users_release(&f->rare->name_uses);

@@ -135,10 +135,31 @@ bool users_equal(const struct users *a, const struct users *b)
 	return true;
 }
 
+/* The action before it in its lane, which was over when it began. */
+static struct user user_before(const struct user *u)
+{
+	return u->nr ? (struct user){ .nr = u->nr - 1, .enter_ns = u->enter_ns, .lane = u->lane }
+		     : user_nobody();
+}
+
+static void ask_before(const struct sink *sink, const struct user *u, enum rule rule)
+{
+	struct sink all = *sink;
+	struct user before = user_before(u);
+
+	all.only_over = false;
+	if (u->enter_ns <= sink->over_by_ns)
+		sink_ask(&all, &before, rule);
+}
+
 void sink_ask(const struct sink *sink, const struct user *u, enum rule rule)
 {
 	if (!user_is(u) || u->lane == sink->lane)
 		return;
+	if (sink->only_over && user_exit_ns(u) > sink->over_by_ns) {
+		ask_before(sink, u, rule);
+		return;
+	}
 	if (sink->out)
 		VEC_PUSH(&sink->out->list,
 			 ((struct edge){ .from = user_to_ref(u),

@@ -47,6 +47,9 @@ struct sink {
 	uint32_t lane; /* whose it is */
 	/* Not 0: of those that were not over by then only the start is asked for. */
 	uint64_t started_since_ns;
+	/* Those that were not over by then are not asked for, but what their lanes had done before. */
+	bool only_over;
+	uint64_t over_by_ns;
 };
 
 static inline struct user user_nobody(void)

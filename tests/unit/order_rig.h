@@ -14,7 +14,8 @@
  *   K     N name, F file, G directory (F of another number), D descriptor, O open file,
  *         H handle, M map, A aio, S stream, L locks, T all storage
  *   HOW   c create, d delete, x change, r read, w write, s size read, S size written,
- *         m metadata read, M metadata written, l listed, e entry, o offset, f failed, u used
+ *         m metadata read, M metadata written, l listed, e entry, o offset, f failed,
+ *         y made durable, u used
  *
  * Claims: "1<3 2|3": action 1 must come before 3; 2 and 3 are free of each other.
  *
@@ -147,11 +148,11 @@ static int rig_event(struct event *ev, uint32_t lane, bool action)
 
 static uint32_t rig_how(char c)
 {
-	static const char letters[] = "cdxrwsSmMleof";
+	static const char letters[] = "cdxrwsSmMleofy";
 	static const uint32_t hows[] = {
 		TOUCH_CREATE,	 TOUCH_DELETE,	   TOUCH_CHANGE,    TOUCH_READ,	      TOUCH_WRITE,
 		TOUCH_SIZE_READ, TOUCH_SIZE_WRITE, TOUCH_META_READ, TOUCH_META_WRITE, TOUCH_LIST,
-		TOUCH_ENTRY,	 TOUCH_OFFSET,	   TOUCH_FAILED,
+		TOUCH_ENTRY,	 TOUCH_OFFSET,	   TOUCH_FAILED,    TOUCH_SYNC,
 	};
 	const char *at = strchr(letters, c);
 
