@@ -108,7 +108,7 @@ struct wire_block {
 	uint32_t alive; /* of the first slot: the recorder's number, or WIRE_DIED */
 	uint64_t
 		master; /* address of `alive` in the program; of images that outlive the recorder */
-	uint64_t pad;
+	uint64_t wait_ticks; /* so long it waits for room that does not come; the recorder's */
 	uint64_t tail; /* bytes ever taken; the recorder's */
 };
 
@@ -200,6 +200,7 @@ struct wire_record {
 	uint64_t regs[6];
 	uint64_t cpu_ns; /* processor time of the thread after the call; 0: not asked */
 	uint64_t in_bytes; /* of the pieces before the call, with their heads */
+	uint64_t waited_ticks; /* for room in the ring, before the call */
 };
 
 struct wire_copy {

@@ -107,11 +107,48 @@ static void push_arg(struct capture_job *j, unsigned int i, struct value *args, 
 }
 
 /* Whether memory is read for the argument in this pass. */
-static bool wants_arg(const struct capture_job *j, unsigned int i, enum arg_dir dir)
+static bool wants_arg(const struct row *row, unsigned int i, enum arg_dir dir)
 {
-	const struct arg *a = &j->row->args[i];
+	const struct arg *a = &row->args[i];
 
-	return !capture_is_scalar(a) && a->dir & dir && capture_register(j->row, i) >= 0;
+	return !capture_is_scalar(a) && a->dir & dir && capture_register(row, i) >= 0;
+}
+
+/* Of a pass: what is read in the first round, then what is in the second. */
+static void list_pass(const struct row *row, enum arg_dir dir, struct capture_pass *ret)
+{
+	unsigned int i, round;
+
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < row->nr_args; i++) {
+			if (wants_arg(row, i, dir) && is_second(row, &row->args[i]) == (round == 1))
+				ret->args[ret->nr++] = (uint8_t)i;
+		}
+		if (!round)
+			ret->nr_first = ret->nr;
+	}
+}
+
+static void learn_shape(const struct row *row, struct capture_shape *s)
+{
+	unsigned int i;
+
+	*s = (struct capture_shape){ .row = row };
+	for (i = 0; i < row->nr_args; i++) {
+		if (capture_is_scalar(&row->args[i]) && capture_register(row, i) >= 0)
+			s->scalars[s->nr_scalars++] = (uint8_t)i;
+	}
+	list_pass(row, ARG_IN, &s->in);
+	list_pass(row, ARG_OUT, &s->out);
+}
+
+static const struct capture_shape *shape_of(const struct capture_job *j)
+{
+	struct capture_shape *s = &j->s->shapes[j->row->id];
+
+	if (UNLIKELY(s->row != j->row))
+		learn_shape(j->row, s);
+	return s;
 }
 
 static struct capture_job job_for(struct capture *c, const struct row *row, const uint64_t regs[6],
@@ -126,28 +163,31 @@ static struct capture_job job_for(struct capture *c, const struct row *row, cons
 	return j;
 }
 
+/* What was asked for is read when all of its round has been. */
+static bool ends_round(const struct capture_pass *p, unsigned int n)
+{
+	return n + 1 == p->nr_first || n + 1 == p->nr;
+}
+
 int capture_entry(struct capture *c, const struct row *row, const uint64_t regs[6],
 		  struct value *args)
 {
 	struct capture_job j = job_for(c, row, regs, args);
-	unsigned int i, round;
+	const struct capture_shape *s = shape_of(&j);
+	unsigned int i, n;
 	int r = 0;
 
-	for (i = 0; i < row->nr_args; i++) {
-		int reg = capture_register(row, i);
-
+	for (i = 0; i < row->nr_args; i++)
 		args[i] = (struct value){ .type = VALUE_NONE };
-		if (reg >= 0 && capture_is_scalar(&row->args[i]))
-			args[i] = scalar_of(&row->args[i], regs[reg]);
+	for (n = 0; n < s->nr_scalars; n++) {
+		i = s->scalars[n];
+		args[i] = scalar_of(&row->args[i], regs[capture_register(row, i)]);
 	}
-	for (round = 0; round < 2 && !r; round++) {
-		for (i = 0; i < row->nr_args; i++) {
-			const struct arg *a = &row->args[i];
-
-			if (wants_arg(&j, i, ARG_IN) && is_second(row, a) == (round == 1))
-				push_arg(&j, i, args, a->dir & ARG_OUT ? CAPTURE_NOT_OUT : 0);
-		}
-		r = capture_run(&j);
+	for (n = 0; n < s->in.nr && !r; n++) {
+		i = s->in.args[n];
+		push_arg(&j, i, args, row->args[i].dir & ARG_OUT ? CAPTURE_NOT_OUT : 0);
+		if (ends_round(&s->in, n))
+			r = capture_run(&j);
 	}
 	return r;
 }
@@ -223,24 +263,23 @@ int capture_exit(struct capture *c, const struct row *row, const uint64_t regs[6
 		 const struct outcome *outcome, struct value *args)
 {
 	struct capture_job j = job_for(c, row, regs, args);
-	unsigned int i, round;
+	const struct capture_shape *s = shape_of(&j);
+	unsigned int n;
 	int r = 0;
 
 	j.outcome = outcome;
 	forgive_unused(c, row, outcome, args);
-	for (round = 0; round < 2 && !r; round++) {
-		for (i = 0; i < row->nr_args; i++) {
-			const struct arg *a = &row->args[i];
-			bool both = a->dir & ARG_IN && a->struct_id;
+	for (n = 0; n < s->out.nr && !r; n++) {
+		unsigned int i = s->out.args[n];
+		const struct arg *a = &row->args[i];
+		bool both = a->dir & ARG_IN && a->struct_id;
 
-			if (!wants_arg(&j, i, ARG_OUT) || is_second(row, a) != (round == 1))
-				continue;
-			if (has_written(row, a, outcome))
-				push_arg(&j, i, args, CAPTURE_AFTER | (both ? CAPTURE_MERGE : 0));
-			else if (!(a->dir & ARG_IN))
-				args[i] = value_addr(regs[capture_register(row, i)]);
-		}
-		r = capture_run(&j);
+		if (has_written(row, a, outcome))
+			push_arg(&j, i, args, CAPTURE_AFTER | (both ? CAPTURE_MERGE : 0));
+		else if (!(a->dir & ARG_IN))
+			args[i] = value_addr(regs[capture_register(row, i)]);
+		if (ends_round(&s->out, n))
+			r = capture_run(&j);
 	}
 	return r;
 }

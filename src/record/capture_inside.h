@@ -55,7 +55,22 @@ struct capture_target {
 	size_t want, got;
 };
 
+/* Arguments that point to what is read in one pass; a second round is for what the first says more of. */
+struct capture_pass {
+	uint8_t nr_first, nr; /* of the first round, of both */
+	uint8_t args[ROW_ARGS_MAX];
+};
+
+/* What is to be done for the arguments of a row, so that it is looked for only once. */
+struct capture_shape {
+	const struct row *row; /* NULL: not known yet */
+	uint8_t nr_scalars;
+	uint8_t scalars[ROW_ARGS_MAX];
+	struct capture_pass in, out;
+};
+
 struct capture_scratch {
+	struct capture_shape *shapes; /* of ROW_ID_MAX rows */
 	uint8_t *area; /* BLOB_MAX_BYTES: what one turn reads */
 	uint8_t *text; /* CAPTURE_ARG_MAX: a long string */
 	VEC(struct capture_target) queue;

@@ -28,6 +28,7 @@ static struct capture_scratch *scratch_of(struct capture *c)
 		s = xcalloc(1, sizeof(*s));
 		s->area = xmalloc(AREA_BYTES);
 		s->text = xmalloc(CAPTURE_ARG_MAX);
+		s->shapes = xcalloc(ROW_ID_MAX, sizeof(*s->shapes));
 		c->scratch = s;
 	}
 	return s;
@@ -41,6 +42,7 @@ void capture_release(struct capture *c)
 		return;
 	free(s->area);
 	free(s->text);
+	free(s->shapes);
 	VEC_RELEASE(&s->queue);
 	free(s);
 	c->scratch = NULL;
@@ -538,6 +540,21 @@ static bool prepare(struct capture_job *j, struct capture_target *t)
 	return false;
 }
 
+/* Data is kept as it is: it need not be copied for that, nor wait for its turn. */
+static bool finish_borrowed(struct capture_job *j, struct capture_target *t)
+{
+	struct memory *m = j->c->memory;
+
+	if (!m->borrow || t->a->kind != KIND_BUF || t->want > AREA_BYTES)
+		return false;
+	t->local = m->borrow(m, t->addr, t->want);
+	if (!t->local)
+		return false;
+	t->got = t->want;
+	finish_data(j, t);
+	return true;
+}
+
 void capture_push(struct capture_job *j, const struct capture_target *given)
 {
 	struct capture_target t = *given;
@@ -555,7 +572,7 @@ void capture_push(struct capture_job *j, const struct capture_target *given)
 		j->c->truncated_bytes++;
 		return;
 	}
-	if (!prepare(j, &t))
+	if (!prepare(j, &t) || finish_borrowed(j, &t))
 		return;
 	j->targets_left--;
 	VEC_PUSH(&j->s->queue, t);
@@ -619,32 +636,12 @@ static void limit_turn(const struct capture *c, struct capture_target *t)
 		t->want = TURN_BYTES / item_bytes * item_bytes;
 }
 
-/* Data is kept as it is: it need not be copied for that. */
-static bool finish_borrowed(struct capture_job *j, size_t at)
-{
-	struct memory *m = j->c->memory;
-	struct capture_target t = j->s->queue.items[at];
-	const uint8_t *bytes;
-
-	if (!m->borrow || t.a->kind != KIND_BUF)
-		return false;
-	bytes = m->borrow(m, t.addr, t.want);
-	if (!bytes)
-		return false;
-	t.local = bytes;
-	t.got = t.want;
-	finish_data(j, &t);
-	return true;
-}
-
 /* Reads targets [from, to) of the queue by one call and finishes them. */
 static void finish_turn(struct capture_job *j, size_t from, size_t to)
 {
 	struct iovec local[SPANS_MAX], remote[SPANS_MAX];
 	size_t got[SPANS_MAX], i;
 
-	if (to - from == 1 && finish_borrowed(j, from))
-		return;
 	for (i = from; i < to; i++) {
 		const struct capture_target *t = &j->s->queue.items[i];
 

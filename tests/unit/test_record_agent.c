@@ -2,12 +2,16 @@
 /* The agent's host side: decoding, sites, stubs, rules, rings and time. */
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -500,6 +504,34 @@ static void survives_any_ring(void **state)
 	unlink(path);
 }
 
+/* What a thread waited for room is time that the recorder held it. */
+static void counts_waiting(void **state)
+{
+	char path[] = "/tmp/reprise-rings-XXXXXX";
+	int fd = mkstemp(path);
+	struct wire_record rec = { .size_bytes = sizeof(rec), .nr = SYS_getppid };
+	struct rig g;
+
+	(void)state;
+	assert_true(fd >= 0);
+	rig_open(&g, path);
+	rec.enter_tsc = rec.exit_tsc = __rdtsc();
+	memcpy(g.slot + WIRE_BLOCK_BYTES, &rec, sizeof(rec));
+	g.at.block->head = sizeof(rec);
+	(void)drain_thread(&g.tr, &g.t);
+	assert_int_equal(agent_nr_events(g.tr.agent), 1);
+	assert_int_equal(g.res.held_ns, 0);
+	rec.enter_tsc = rec.exit_tsc = __rdtsc();
+	rec.waited_ticks = ticks_in_ns(&g.tr.agent->ticks, 1000);
+	memcpy(g.slot + WIRE_BLOCK_BYTES + sizeof(rec), &rec, sizeof(rec));
+	g.at.block->head += sizeof(rec);
+	(void)drain_thread(&g.tr, &g.t);
+	assert_in_range(g.res.held_ns, 1, 100000);
+	rig_close(&g);
+	close(fd);
+	unlink(path);
+}
+
 /* A ring gets larger for what had no room in it, up to what suits such records, and is empty then. */
 static void ring_grows(void **state)
 {
@@ -539,6 +571,80 @@ static void ring_grows(void **state)
 	}
 }
 
+/* Only a ring that cannot grow is worth to wait for. */
+static void waits_if_it_must(void **state)
+{
+	struct wire_block b = { .ring_bytes = WIRE_RING_FIRST_BYTES, .needed_bytes = 4096 };
+	struct agent_thread at = { .block = &b, .ring_bytes = b.ring_bytes, .wait_ticks = 7 };
+
+	(void)state;
+	while (at.ring_bytes < WIRE_RING_CACHED_BYTES) {
+		b.needed_bytes = 4096;
+		drain_grow_ring(&at);
+		assert_int_equal(b.wait_ticks, 0);
+	}
+	b.needed_bytes = 4096;
+	drain_grow_ring(&at);
+	assert_int_equal(b.wait_ticks, 7);
+}
+
+/* Of the agent itself, which runs here as it would there. */
+int agent_enter(struct wire_block *b);
+void agent_leave(struct wire_block *b);
+
+#define NR_WAITING_CALLS 20000u
+
+struct taker {
+	struct wire_block *b;
+	atomic_bool done;
+};
+
+/* Takes what is in the ring, again and again. */
+static void *take_all(void *p)
+{
+	struct taker *t = p;
+
+	while (!atomic_load(&t->done)) {
+		__atomic_store_n(&t->b->tail, __atomic_load_n(&t->b->head, __ATOMIC_ACQUIRE),
+				 __ATOMIC_RELEASE);
+		(void)sched_yield();
+	}
+	return NULL;
+}
+
+static unsigned int make_calls(struct wire_block *b, unsigned int most)
+{
+	unsigned int nr;
+
+	for (nr = 0; nr < most && agent_enter(b); nr++)
+		agent_leave(b);
+	return nr;
+}
+
+/* The agent makes its record when somebody makes room, and leaves the call alone if nobody does. */
+static void waits_for_room(void **state)
+{
+	static uint8_t ring[8192] __attribute__((aligned(64)));
+	static struct wire_rule rules[WIRE_NR_RULES] = { { .flags = WIRE_RULE_USED } };
+	struct wire_block b = { .ring = (uint64_t)ring,
+				.ring_bytes = sizeof(ring),
+				.rules = (uint64_t)rules,
+				.cpu_ticks = UINT64_MAX };
+	struct taker t = { .b = &b };
+	pthread_t taker;
+
+	(void)state;
+	assert_in_range(make_calls(&b, NR_WAITING_CALLS), 1, sizeof(ring) / 8);
+	assert_int_not_equal(b.needed_bytes, 0);
+	b.wait_ticks = 1000;
+	assert_int_equal(make_calls(&b, NR_WAITING_CALLS), 0);
+	b.wait_ticks = UINT64_MAX / 2;
+	assert_int_equal(pthread_create(&taker, NULL, take_all, &t), 0);
+	assert_int_equal(make_calls(&b, NR_WAITING_CALLS), NR_WAITING_CALLS);
+	atomic_store(&t.done, true);
+	assert_int_equal(pthread_join(taker, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -548,7 +654,10 @@ int main(void)
 		cmocka_unit_test(finds_sites),
 		cmocka_unit_test(takes_no_jump_too_far),
 		cmocka_unit_test(survives_any_file),
+		cmocka_unit_test(counts_waiting),
 		cmocka_unit_test(ring_grows),
+		cmocka_unit_test(waits_if_it_must),
+		cmocka_unit_test(waits_for_room),
 		cmocka_unit_test(survives_any_ring),
 		cmocka_unit_test(rules_choose_paths),
 		cmocka_unit_test(rules_fit_rows),

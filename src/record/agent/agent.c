@@ -20,6 +20,8 @@
 #define SYSCALL_BYTES 2u
 /* How often a thread that makes calls asks for its processor time: one in some thousand calls. */
 #define CPU_EVERY_NS UINT64_C(1000000)
+/* Some times what it takes to give back a share of a ring. */
+#define WAIT_FOR_ROOM_NS UINT64_C(200000)
 
 /* The time of the agent's records is the processor's counter. */
 static bool has_steady_counter(void)
@@ -125,6 +127,8 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 	at->block = b = agent_block_of(im, slot);
 	at->ring = (uint8_t *)b + WIRE_BLOCK_BYTES;
 	at->ring_bytes = WIRE_RING_FIRST_BYTES;
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+		at->wait_ticks = ticks_in_ns(&tr->agent->ticks, WAIT_FOR_ROOM_NS);
 	*b = (struct wire_block){
 		.self = im->remote + slot_offset(slot),
 		.off = im->off,

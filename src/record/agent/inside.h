@@ -87,6 +87,7 @@ struct agent_thread {
 	struct wire_block *block; /* here; NULL without a slot */
 	const uint8_t *ring;
 	uint64_t ring_bytes;
+	uint64_t wait_ticks; /* of the block, when its ring cannot grow */
 	uint64_t tail; /* bytes ever taken; the thread is told of them at times */
 	uint64_t given_back;
 	uint64_t stop_ns; /* of its last stop: what it records is later */

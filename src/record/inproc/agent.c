@@ -253,6 +253,40 @@ INSIDE struct wire_record *make_room(struct wire_block *b, uint64_t need)
 	return (struct wire_record *)b->ring;
 }
 
+INSIDE void pause_a_little(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 8; i++)
+		__asm__ volatile("pause");
+}
+
+/*
+ * The recorder makes room while we look, if it runs beside us: that is cheaper than to stop for
+ * it. NULL when it does not come on.
+ */
+INSIDE struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, uint64_t *ret_ticks)
+{
+	struct wire_record *rec = make_room(b, need);
+	uint64_t start, moved, tail;
+
+	*ret_ticks = 0;
+	if (rec || !b->wait_ticks)
+		return rec;
+	start = moved = read_tsc();
+	tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
+	while (!rec && read_tsc() - moved < b->wait_ticks) {
+		pause_a_little();
+		rec = make_room(b, need);
+		if (tail != __atomic_load_n(&b->tail, __ATOMIC_RELAXED)) {
+			tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
+			moved = read_tsc();
+		}
+	}
+	*ret_ticks = read_tsc() - start;
+	return rec;
+}
+
 /* Copies what the rule says for this moment; returns where that ends. */
 INSIDE uint8_t *put_pieces(const struct wire_block *b, const struct wire_rule *r,
 			   enum wire_when when, uint8_t *at, uint32_t *ret_nr)
@@ -303,7 +337,7 @@ AGENT int agent_enter(struct wire_block *b)
 {
 	const struct wire_rule *r = find_rule(b);
 	struct wire_record *rec;
-	uint64_t need;
+	uint64_t need, waited_ticks;
 	unsigned int i;
 	uint8_t *end;
 
@@ -318,7 +352,8 @@ AGENT int agent_enter(struct wire_block *b)
 	need = record_len(b, r);
 	if (need > WIRE_RECORD_MAX_BYTES)
 		return 0;
-	rec = need <= WIRE_RECORD_MOST_OF(b->ring_bytes) ? make_room(b, need) : 0;
+	rec = need <= WIRE_RECORD_MOST_OF(b->ring_bytes) ? wait_for_room(b, need, &waited_ticks)
+							 : 0;
 	if (!rec) {
 		b->needed_bytes = need;
 		return 0;
@@ -327,6 +362,7 @@ AGENT int agent_enter(struct wire_block *b)
 	b->limit = (uint64_t)rec + need;
 	b->rule = (uint64_t)(r - (const struct wire_rule *)b->rules);
 	rec->nr = (uint32_t)b->nr | (r->flags & WIRE_RULE_USED ? 0 : WIRE_LEFT_OUT);
+	rec->waited_ticks = waited_ticks;
 	for (i = 0; i < 6; i++)
 		rec->regs[i] = b->regs[i];
 	end = put_pieces(b, r, WIRE_IN, (uint8_t *)(rec + 1), &rec->nr_in);

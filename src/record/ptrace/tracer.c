@@ -353,7 +353,8 @@ static pid_t wait_and_drain(struct tracer *tr, int *ret_status)
 		return tid;
 	if (!agent_is_at_work(tr))
 		waiting_forget_rings(&tr->waiting);
-	while (agent_is_at_work(tr) && waiting_must_look(&tr->waiting, clock_monotonic_ns())) {
+	while (agent_is_at_work(tr) && (waiting_is_rushed(taken) ||
+					waiting_must_look(&tr->waiting, clock_monotonic_ns()))) {
 		if (tracer_now(tr) >= tr->next_tick_ns || tracer_stop) {
 			errno = EINTR;
 			return -1;
@@ -363,8 +364,6 @@ static pid_t wait_and_drain(struct tracer *tr, int *ret_status)
 			return tid;
 		taken = agent_drain_all(tr);
 		waiting_note_rings(&tr->waiting, taken, clock_monotonic_ns());
-		if (!waiting_is_rushed(taken))
-			break;
 	}
 	return waiting_for_any(&tr->waiting, ret_status);
 }

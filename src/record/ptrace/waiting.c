@@ -150,10 +150,8 @@ void waiting_set_timer(uint64_t interval_ns, struct itimerval *ret_old)
 }
 
 /* The timer comes again and again, so it need not be set for each wait, if it comes about as often. */
-static void arm(struct waiting *w)
+static void arm(struct waiting *w, uint64_t want_ns)
 {
-	uint64_t want_ns = w->pause_ns ? w->pause_ns : WAITING_TICK_NS;
-
 	if (!w->timer_ns)
 		w->timer_ns = WAITING_TICK_NS;
 	if (w->timer_ns <= want_ns && w->timer_ns >= want_ns / 8)
@@ -189,8 +187,10 @@ void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns
 		w->pause_ns *= 2;
 	else if (taken_bytes >= 2 * RING_FEW_BYTES)
 		w->pause_ns = w->pause_ns / 2 > PAUSE_LEAST_NS ? w->pause_ns / 2 : PAUSE_LEAST_NS;
-	if (taken_bytes >= RING_BUSY_BYTES)
-		w->busy_until_ns = now_ns + BUSY_FOR_NS;
+	if (taken_bytes < RING_BUSY_BYTES)
+		return;
+	w->busy_until_ns = now_ns + BUSY_FOR_NS;
+	arm(w, WAITING_TICK_NS); /* who does not sleep need not be woken */
 }
 
 bool waiting_is_rushed(uint64_t taken_bytes)
@@ -200,7 +200,7 @@ bool waiting_is_rushed(uint64_t taken_bytes)
 
 static pid_t sleep_for_any(struct waiting *w, int *ret_status)
 {
-	arm(w);
+	arm(w, w->pause_ns ? w->pause_ns : WAITING_TICK_NS);
 	return waitpid(-1, ret_status, __WALL);
 }
 
