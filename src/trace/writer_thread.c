@@ -37,6 +37,12 @@
  */
 #define RUSH_BLOCKS_MIN 64u
 #define RUSH_BLOCKS_MAX 8192u
+/*
+ * Data that does not pack (it is packed already, or random) costs the more. After a
+ * block that kept 15/16 of its size so many are not tried, twice as many the next time.
+ */
+#define DENSE_BLOCKS_MIN 4u
+#define DENSE_BLOCKS_MAX 64u
 /* Set aside for what is said at the end, index and footer apart. */
 #define END_BYTES ((uint64_t)8 << 10)
 /* Reserved at a time: little at first, as most traces are small. */
@@ -50,7 +56,7 @@ struct sink {
 	bool eager;
 
 	pthread_mutex_t lock;
-	pthread_cond_t submitted, freed, idle;
+	pthread_cond_t submitted, freed, idle, reserved;
 	struct batch *queue_head, **queue_tail, *free_list;
 	unsigned int nr_allocated, nr_allowed;
 	bool busy, stop, running;
@@ -66,12 +72,14 @@ struct sink {
 	uint64_t max_bytes; /* of the file; 0: no limit */
 	bool reserves; /* from here on under the lock */
 	bool only_counts; /* the file system cannot reserve, but there is a limit */
+	bool reserving; /* the writer's thread does, without the lock */
 	uint64_t written, used, reserved_to, reserve_step;
 
 	/* Of the writer's thread. */
 	struct block_packer *packer;
 	struct buf out;
 	unsigned int rush_left, rush_next; /* blocks not to pack now, and after the next wait */
+	unsigned int dense_next; /* and after the next one that does not pack */
 	uint64_t good_bytes;
 	struct block_entry index[INDEX_ENTRIES_MAX];
 	unsigned int nr_index;
@@ -203,12 +211,36 @@ int sink_extend(struct sink *k, uint64_t bytes)
 	int r;
 
 	pthread_mutex_lock(&k->lock);
+	while (k->reserving)
+		pthread_cond_wait(&k->reserved, &k->lock);
 	r = sink_error(k);
 	if (!r && k->reserves && !sink_has_room(k, bytes))
 		r = reserve_more(k, bytes);
 	set_limit(k);
 	pthread_mutex_unlock(&k->lock);
 	return r;
+}
+
+/*
+ * Before a feed has to: that takes its time, and it would wait for our writing besides.
+ * Comes and goes with the lock, which others may have meanwhile. What cannot be had
+ * now a feed will ask for again, and for less.
+ */
+static void reserve_ahead(struct sink *k)
+{
+	int r;
+
+	if (!k->reserves || sink_error(k) || sink_has_room(k, k->reserve_step / 4))
+		return;
+	k->reserving = true;
+	pthread_mutex_unlock(&k->lock);
+	r = reserve_to(k, k->reserved_to + k->reserve_step);
+	pthread_mutex_lock(&k->lock);
+	k->reserving = false;
+	if (!r && k->reserve_step < RESERVE_MAX_BYTES)
+		k->reserve_step *= 2;
+	set_limit(k);
+	pthread_cond_broadcast(&k->reserved);
 }
 
 static int write_vec(int fd, struct iovec *iov, int nr)
@@ -316,6 +348,19 @@ static int level_for(struct sink *k, const struct block_entry *e)
 	return 0;
 }
 
+static void note_packed(struct sink *k, const struct batch_block *bb, int level)
+{
+	if (bb->entry.type != BLOCK_BLOBS || k->eager || level <= 0)
+		return;
+	if (bb->entry.stored_bytes < bb->len_bytes / 16 * 15) {
+		k->dense_next = DENSE_BLOCKS_MIN;
+		return;
+	}
+	if (k->rush_left < k->dense_next)
+		k->rush_left = k->dense_next;
+	k->dense_next = k->dense_next < DENSE_BLOCKS_MAX ? k->dense_next * 2 : DENSE_BLOCKS_MAX;
+}
+
 static void note_rush(struct sink *k, bool waited)
 {
 	if (waited && !k->rush_left) {
@@ -330,9 +375,10 @@ static void write_batch(struct sink *k, struct batch *b)
 
 	for (i = 0; i < b->nr_blocks && !sink_error(k); i++) {
 		struct batch_block *bb = &b->blocks[i];
+		int level = level_for(k, &bb->entry);
 
-		put_block(k, &bb->entry, b->bytes + bb->at, bb->len_bytes,
-			  level_for(k, &bb->entry));
+		put_block(k, &bb->entry, b->bytes + bb->at, bb->len_bytes, level);
+		note_packed(k, bb, level);
 		note_entry(k, &bb->entry);
 	}
 	write_out(k, NULL, 0);
@@ -415,6 +461,7 @@ static void *sink_main(void *arg)
 			count_batch(k, b);
 		note_written(k, cost_of(b));
 		recycle(k, b);
+		reserve_ahead(k);
 		k->busy = false;
 		if (!k->queue_head)
 			pthread_cond_broadcast(&k->idle);
@@ -501,6 +548,7 @@ static void sink_free(struct sink *k)
 	pthread_cond_destroy(&k->submitted);
 	pthread_cond_destroy(&k->freed);
 	pthread_cond_destroy(&k->idle);
+	pthread_cond_destroy(&k->reserved);
 	free(k->path);
 	free(k);
 }
@@ -531,11 +579,13 @@ int sink_open(const char *path, const struct trace_writer_options *options, stru
 	k->limit = UINT64_MAX;
 	k->end_left = END_BYTES;
 	k->rush_next = RUSH_BLOCKS_MIN;
+	k->dense_next = DENSE_BLOCKS_MIN;
 	k->packer = block_packer_new();
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->submitted, NULL);
 	pthread_cond_init(&k->freed, NULL);
 	pthread_cond_init(&k->idle, NULL);
+	pthread_cond_init(&k->reserved, NULL);
 	*ret = k;
 	return 0;
 }

@@ -481,6 +481,42 @@ static void test_levels(void **state)
 	assert_true(size_at_level(19, true) < fast);
 }
 
+/* A block of one piece of data, which packs to nothing or not at all. */
+static void put_block_of(bool dense, uint64_t seed)
+{
+	size_t len = BLOB_MAX_BYTES, i;
+	uint8_t *bytes = xcalloc(1, len);
+	struct blob_ref ref;
+
+	for (i = 0; i < (dense ? len : 8); i += 8) {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		memcpy(bytes + i, &seed, 8);
+	}
+	OK(trace_feed_blob(feed, bytes, len, &ref));
+	OK(trace_feed_flush(feed));
+	OK(trace_writer_sync(writer,
+			     &err)); /* so that nobody waits, and nothing goes out in a rush */
+	free(bytes);
+}
+
+/* Data that does not pack is not tried for a while, and what comes after it is packed again. */
+static void test_dense_data(void **state)
+{
+	uint64_t i;
+
+	(void)state;
+	begin();
+	for (i = 1; i <= 8; i++)
+		put_block_of(true, i);
+	for (i = 0; i < 40; i++)
+		put_block_of(false, i + 100);
+	end();
+	assert_in_range(scratch_size(path()), 8 * BLOB_MAX_BYTES, 20 * BLOB_MAX_BYTES);
+	reopen();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,6 +534,7 @@ int main(void)
 		TEST(test_record_too_large),
 		TEST(test_chained_index),
 		TEST(test_levels),
+		TEST(test_dense_data),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
