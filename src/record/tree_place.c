@@ -33,6 +33,7 @@ struct tree_id {
 
 struct tree_places {
 	struct tree_id ids[IDS_MAX]; /* of the threads that made the last calls */
+	bool has_ids;
 	struct tree_place items[PLACES_MAX];
 	uint64_t age;
 };
@@ -64,7 +65,9 @@ void tree_places_free(struct tree_places *p)
 
 void tree_places_forget_threads(struct tree_places *p)
 {
-	memset(p->ids, 0, sizeof(p->ids));
+	if (p->has_ids)
+		memset(p->ids, 0, sizeof(p->ids));
+	p->has_ids = false;
 }
 
 void tree_places_forget(struct tree_places *p)
@@ -122,13 +125,13 @@ bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 	struct tree_identity *known = base == WALK_FROM_ROOT ? &id->root : &id->cwd;
 	char path[64];
 
-	(void)link_of(path, tid, base, fd);
 	if (base == WALK_FROM_FD)
-		return ask_identity(path, ret);
+		return ask_identity(link_of(path, tid, base, fd), ret);
 	if (id->tid != tid || t->unsettled.nr_live)
 		*id = (struct tree_id){ .tid = tid };
+	t->places->has_ids = true;
 	if (!*has)
-		*has = ask_identity(path, known);
+		*has = ask_identity(link_of(path, tid, base, fd), known);
 	*ret = *known;
 	return *has;
 }
