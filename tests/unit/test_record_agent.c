@@ -495,7 +495,7 @@ static void survives_any_ring(void **state)
 			len += put_random_record(ring + len, 16384, &x);
 		g.at.is_damaged = false;
 		b->head = draw(&x) % 8 ? g.at.tail + len : draw(&x);
-		(void)drain_thread(&g.tr, &g.t);
+		(void)drain_thread(&g.tr, &g.t, DRAIN_ALL);
 		assert_int_equal(g.at.tail, b->head);
 	}
 	assert_true(agent_nr_events(g.tr.agent) > 1000);
@@ -504,13 +504,14 @@ static void survives_any_ring(void **state)
 	unlink(path);
 }
 
-/* What a thread waited for room is time that the recorder held it. */
-static void counts_waiting(void **state)
+/* What a thread waited for room is time that the recorder held it; and not all is taken at a time. */
+static void takes_records(void **state)
 {
 	char path[] = "/tmp/reprise-rings-XXXXXX";
 	int fd = mkstemp(path);
 	struct wire_record rec = { .size_bytes = sizeof(rec), .nr = SYS_getppid };
 	struct rig g;
+	size_t i;
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -518,15 +519,23 @@ static void counts_waiting(void **state)
 	rec.enter_tsc = rec.exit_tsc = __rdtsc();
 	memcpy(g.slot + WIRE_BLOCK_BYTES, &rec, sizeof(rec));
 	g.at.block->head = sizeof(rec);
-	(void)drain_thread(&g.tr, &g.t);
+	(void)drain_thread(&g.tr, &g.t, DRAIN_ALL);
 	assert_int_equal(agent_nr_events(g.tr.agent), 1);
 	assert_int_equal(g.res.held_ns, 0);
 	rec.enter_tsc = rec.exit_tsc = __rdtsc();
 	rec.waited_ticks = ticks_in_ns(&g.tr.agent->ticks, 1000);
 	memcpy(g.slot + WIRE_BLOCK_BYTES + sizeof(rec), &rec, sizeof(rec));
 	g.at.block->head += sizeof(rec);
-	(void)drain_thread(&g.tr, &g.t);
+	(void)drain_thread(&g.tr, &g.t, DRAIN_ALL);
 	assert_in_range(g.res.held_ns, 1, 100000);
+	/* Not all at a time. */
+	for (i = 2; i < 6; i++)
+		memcpy(g.slot + WIRE_BLOCK_BYTES + i * sizeof(rec), &rec, sizeof(rec));
+	g.at.block->head += 4 * sizeof(rec);
+	assert_int_equal(drain_thread(&g.tr, &g.t, sizeof(rec) + 1), 2 * sizeof(rec));
+	assert_int_equal(g.at.block->tail, 4 * sizeof(rec));
+	assert_int_equal(drain_thread(&g.tr, &g.t, DRAIN_ALL), 2 * sizeof(rec));
+	assert_int_equal(agent_nr_events(g.tr.agent), 6);
 	rig_close(&g);
 	close(fd);
 	unlink(path);
@@ -654,7 +663,7 @@ int main(void)
 		cmocka_unit_test(finds_sites),
 		cmocka_unit_test(takes_no_jump_too_far),
 		cmocka_unit_test(survives_any_file),
-		cmocka_unit_test(counts_waiting),
+		cmocka_unit_test(takes_records),
 		cmocka_unit_test(ring_grows),
 		cmocka_unit_test(waits_if_it_must),
 		cmocka_unit_test(waits_for_room),

@@ -20,8 +20,10 @@
 #define SYSCALL_BYTES 2u
 /* How often a thread that makes calls asks for its processor time: one in some thousand calls. */
 #define CPU_EVERY_NS UINT64_C(1000000)
-/* Some times what it takes to give back a share of a ring. */
-#define WAIT_FOR_ROOM_NS UINT64_C(200000)
+/* Of one ring, then it is another's turn: a thread that waits for room shall not wait for all others. */
+#define AT_A_TIME_BYTES (UINT64_C(96) << 10)
+/* Some times what it takes to empty so much. */
+#define WAIT_FOR_ROOM_NS UINT64_C(60000)
 
 /* The time of the agent's records is the processor's counter. */
 static bool has_steady_counter(void)
@@ -350,7 +352,7 @@ uint64_t agent_drain_all(struct tracer *tr)
 	if (!agent_is_at_work(tr))
 		return 0;
 	MAP_EACH (&tr->all.by_tid, e) {
-		uint64_t taken = drain_thread(tr, e->value);
+		uint64_t taken = drain_thread(tr, e->value, AT_A_TIME_BYTES);
 
 		most = taken > most ? taken : most;
 	}
@@ -462,7 +464,7 @@ bool agent_at_stop(struct tracer *tr, struct tracee *t)
 	agent_first_stop(t);
 	if (!t->agent->block)
 		return false;
-	waiting_note_stop(&tr->waiting, drain_thread(tr, t));
+	waiting_note_stop(&tr->waiting, drain_thread(tr, t, DRAIN_ALL));
 	if (t->agent->block->phase != WIRE_OUTSIDE) {
 		fault = t->agent->block->phase != WIRE_CALLING && is_fault(t);
 		take_out(tr, t);
@@ -482,7 +484,7 @@ void agent_end_thread(struct tracer *tr, struct tracee *t)
 		return;
 	b = t->agent->block;
 	if (b) {
-		(void)drain_thread(tr, t);
+		(void)drain_thread(tr, t, DRAIN_ALL);
 		if (b->phase == WIRE_CALLING && drain_begin_call(tr, t, b->call_head)) {
 			t->state = TRACEE_IN_CALL; /* for ever */
 			tr->agent->nr_events++;

@@ -325,15 +325,16 @@ static void fetch_ahead(const struct agent_thread *at, uint64_t from, uint64_t h
 		__builtin_prefetch(at->ring + start + i, 0, 2);
 }
 
-/* Up to the head, or to where nothing makes sense. */
-static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head)
+/* Up to the head or, when it has taken so much, a record before it. False where nothing makes sense. */
+static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head, uint64_t most)
 {
 	uint64_t size = t->agent->ring_bytes, tail = t->agent->tail, now_ns = tracer_now(tr);
+	uint64_t start = tail;
 	struct wire_record rec;
 
 	if (head - tail > size)
 		return false;
-	while (tail != head) {
+	while (tail != head && tail - start < most) {
 		uint64_t at = tail % size;
 
 		if (size - at < sizeof(rec.size_bytes) + sizeof(rec.nr))
@@ -357,26 +358,30 @@ static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head)
 		if (tail - t->agent->given_back >= size / GIVE_BACK_SHARE)
 			give_back(t->agent, tail);
 	}
+	t->agent->tail = tail;
 	return true;
 }
 
-uint64_t drain_thread(struct tracer *tr, struct tracee *t)
+uint64_t drain_thread(struct tracer *tr, struct tracee *t, uint64_t most)
 {
 	struct wire_block *b = t->agent ? t->agent->block : NULL;
-	uint64_t head, taken;
+	uint64_t head, from;
 
 	/* In a call that the tracer follows it makes no records. */
 	if (!b || t->state == TRACEE_IN_CALL || t->agent->is_damaged)
 		return 0;
 	head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* pairs with the agent's */
-	if (head == t->agent->tail)
+	from = t->agent->tail;
+	if (head == from)
 		return 0;
-	taken = head - t->agent->tail;
-	if (!tr->silent && t->stream && !take_records(tr, t, head))
+	if (tr->silent || !t->stream) {
+		t->agent->tail = head;
+	} else if (!take_records(tr, t, head, most)) {
+		t->agent->tail = head;
 		give_up(tr, t);
-	t->agent->tail = head;
-	give_back(t->agent, head);
-	return taken;
+	}
+	give_back(t->agent, t->agent->tail);
+	return t->agent->tail - from;
 }
 
 /* For so large a record; it may be no number that the agent has left. */
@@ -476,7 +481,7 @@ void agent_settle(struct tracer *tr)
 		at = t->agent;
 		if (!at || !at->block)
 			continue;
-		(void)drain_thread(tr, t);
+		(void)drain_thread(tr, t, DRAIN_ALL);
 		touch_early(tr, t);
 	}
 }

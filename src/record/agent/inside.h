@@ -224,8 +224,9 @@ void choice_begin(const struct tracer *tr, const struct tracee *t);
 
 /* drain.c: records. */
 
-/* How many bytes were taken. */
-uint64_t drain_thread(struct tracer *tr, struct tracee *t);
+/* Takes records until so many bytes are, of a thread that runs or is stopped. How many they were. */
+#define DRAIN_ALL UINT64_MAX
+uint64_t drain_thread(struct tracer *tr, struct tracee *t, uint64_t most);
 /* The thread is stopped outside of the agent, and its ring is empty: if it had no room, it gets more. */
 void drain_grow_ring(struct agent_thread *at);
 /*
