@@ -46,17 +46,20 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	if (tr->o->attach_pid)
 		return err_set(err, -EOPNOTSUPP,
 			       "a running process can be recorded by ptrace alone");
-	if (tr->o->on_death == RECORD_OUTLIVE)
+	if (tr->o->on_death == RECORD_OUTLIVE && tr->o->net != RECORD_NET_OFF)
 		return err_set(
 			err, -EOPNOTSUPP,
-			"a program with the agent in it cannot go on when the recorder is killed: "
-			"--on-death=continue can be had with --recorder=ptrace alone");
+			"a program with the net under it cannot go on when the recorder is killed: "
+			"--on-death=continue can be had with --net=off or --recorder=ptrace");
 	if (!has_steady_counter())
 		return err_set(err, -EOPNOTSUPP, "this processor has no steady time-stamp counter");
 	a = xcalloc(1, sizeof(*a));
 	a->after_calls = tr->o->agent_after_calls;
 	a->net = tr->o->net == RECORD_NET_AUDIT ? net_new() : NULL;
 	a->netless = tr->o->net == RECORD_NET_OFF;
+	a->outlives = tr->o->on_death == RECORD_OUTLIVE;
+	if (a->outlives)
+		outlive_init(a);
 	ticks_init(&a->ticks, tr->start_ns);
 	rules_build(tr->o->data, tr->o->wanted, &tr->o->paths, a->rules);
 	if (a->netless)
@@ -77,7 +80,7 @@ static void free_image(struct agent *a, struct agent_image *im)
 		at = &(*at)->next;
 	if (*at)
 		*at = im->next;
-	(void)munmap(im->shared, WIRE_SHARED_BYTES);
+	outlive_unmap(a, im->shared);
 	free(im);
 }
 
@@ -91,6 +94,7 @@ void agent_free(struct agent *a)
 	agent_programs_release(a);
 	ticks_release(&a->ticks);
 	net_free(a->net);
+	outlive_release(a);
 	free(a);
 }
 
@@ -139,6 +143,7 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 		.rules = im->remote,
 		.where = names_where(tr->agent, t),
 		.tells = tr->agent->netless,
+		.master = outlive_master(tr->agent, im),
 		.cpu_ticks = ticks_in_ns(&tr->agent->ticks, CPU_EVERY_NS),
 	};
 	at->stop_ns = tracer_now(tr);
@@ -277,7 +282,7 @@ void agent_lose_gs(struct tracer *tr, struct tracee *t)
 	agent_hope_end(t);
 	if (!t->agent)
 		return;
-	(void)!remote_write(t, AGENT_ADDRESS(agent_entry), to_site, sizeof(to_site));
+	(void)!remote_write(t, outlive_entry(tr->agent), to_site, sizeof(to_site));
 	t->agent->space->lost_gs = true;
 	netless_turned_off(tr, t);
 }

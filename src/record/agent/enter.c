@@ -67,9 +67,9 @@ static int64_t map_text(struct tracee *t, uint64_t syscall)
 }
 
 /* Lets the program map the memory that we have behind the descriptor. */
-static int64_t map_shared(struct tracee *t, int fd)
+static int64_t map_shared(const struct agent *a, struct tracee *t, int fd)
 {
-	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
+	struct remote r = { t, outlive_remote(a) };
 	uint64_t at = WIRE_AGENT_BASE + text_bytes();
 	char name[NAME_MAX_BYTES];
 	int64_t there, ret;
@@ -89,12 +89,12 @@ static int64_t map_shared(struct tracee *t, int fd)
 }
 
 /* Where processes have other numbers, the name of our descriptor may lead to another file. */
-static bool is_ours(struct tracee *t, uint64_t remote, const struct wire_rule *rules)
+static bool is_ours(const struct agent *a, struct tracee *t, uint64_t remote)
 {
-	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
+	struct remote r = { t, outlive_remote(a) };
 	struct wire_rule there[16];
 
-	if (remote_read(t, remote, there, sizeof(there)) && !memcmp(there, rules, sizeof(there)))
+	if (remote_read(t, remote, there, sizeof(there)) && !memcmp(there, a->rules, sizeof(there)))
 		return true;
 	(void)remote_call(&r, SYS_munmap, (uint64_t[]){ remote, WIRE_SHARED_BYTES, 0, 0, 0, 0 });
 	return false;
@@ -105,26 +105,28 @@ static struct agent_image *new_image(struct tracer *tr, struct tracee *t, uint64
 	AUTO_CLOSE int fd = memfd_create("reprise", MFD_CLOEXEC);
 	struct agent_image *im;
 	int64_t remote;
-	void *p;
+	uint8_t *p;
 
 	if (fd < 0 || ftruncate(fd, (off_t)WIRE_SHARED_BYTES) < 0)
 		return NULL;
-	p = mmap(NULL, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-		 0);
-	if (p == MAP_FAILED)
+	p = outlive_map(tr->agent, fd);
+	if (!p)
 		return NULL;
 	memcpy(p, tr->agent->rules, sizeof(tr->agent->rules));
+	outlive_guard(tr, t, true);
 	remote = map_text(t, syscall);
+	outlive_guard(tr, t, false);
 	if (remote >= 0)
-		remote = map_shared(t, fd);
-	if (remote < 0 || !is_ours(t, (uint64_t)remote, tr->agent->rules)) {
-		(void)munmap(p, WIRE_SHARED_BYTES);
+		remote = map_shared(tr->agent, t, fd);
+	if (remote < 0 || !is_ours(tr->agent, t, (uint64_t)remote)) {
+		outlive_unmap(tr->agent, p);
 		return NULL;
 	}
 	im = xcalloc(1, sizeof(*im));
 	im->shared = p;
 	im->remote = (uint64_t)remote;
 	agent_block_of(im, 0)->off = 1;
+	agent_block_of(im, 0)->master = outlive_master(tr->agent, im);
 	names_begin_image(tr->agent, im);
 	im->next = tr->agent->images;
 	tr->agent->images = im;

@@ -3,6 +3,8 @@
 #ifndef RECORD_AGENT_INSIDE_H
 #define RECORD_AGENT_INSIDE_H
 
+#include <linux/futex.h>
+
 #include "base/map.h"
 #include "model/wire.h"
 #include "record/agent/agent.h"
@@ -28,6 +30,10 @@ struct agent {
 	uint64_t nr_events; /* that the agent recorded */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
 	bool netless; /* threads run free, and the agent tells of calls (netless.c) */
+	bool outlives; /* programs go on without us (outlive.c), for which there is this list */
+	struct robust_list_head robust, *former;
+	size_t former_bytes;
+	unsigned int nr_entries;
 };
 
 /* An execve, and what was forked from it: they share the memory. */
@@ -209,6 +215,22 @@ void netless_turned_off(struct tracer *tr, const struct tracee *t);
 void netless_check_image(struct tracer *tr, struct tracee *t);
 /* Calls that are not wanted are not told of. */
 void netless_free_calls(struct agent *a, const bool *wanted);
+
+/* outlive.c */
+
+void outlive_init(struct agent *a);
+void outlive_release(struct agent *a);
+/* The memory behind the descriptor, for a new image; NULL: it cannot be had. */
+uint8_t *outlive_map(struct agent *a, int fd);
+void outlive_unmap(struct agent *a, uint8_t *shared);
+/* Where the program finds the word that says whether we live; 0: it does not look. */
+uint64_t outlive_master(const struct agent *a, const struct agent_image *im);
+/* From begin to end the thread's process cannot go on without us. */
+void outlive_guard(struct tracer *tr, const struct tracee *t, bool begin);
+/* The instruction by which stopped threads make calls for us. */
+uint64_t outlive_remote(const struct agent *a);
+/* Where stubs jump to. */
+uint64_t outlive_entry(const struct agent *a);
 
 /* names.c: the sets of names and directories. */
 

@@ -173,7 +173,9 @@ bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip)
 	bool put_back = false;
 
 	if (may_enter(t) && is_alone(tr, t) && remote_is_syscall(t, ip - SYSCALL_BYTES)) {
+		outlive_guard(tr, t, true);
 		put_back = remote_put_back(t, ip - SYSCALL_BYTES);
+		outlive_guard(tr, t, false);
 		if (put_back)
 			enter_late(tr, t, ip - SYSCALL_BYTES);
 	}

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "record/agent/inside.h"
+#include "record/inproc/agent.h"
 
 #define EARLY_SIGNALS_MAX 8
 
@@ -62,6 +63,7 @@ static int64_t call_with(const struct remote *r, const struct user_regs_struct *
 {
 	struct user_regs_struct regs = *before;
 	struct early_signals early = { .nr = 0 };
+	uint64_t all = ~UINT64_C(0);
 	unsigned int i;
 	int64_t ret;
 
@@ -74,7 +76,8 @@ static int64_t call_with(const struct remote *r, const struct user_regs_struct *
 	regs.r10 = args[3];
 	regs.r8 = args[4];
 	regs.r9 = args[5];
-	if (ptrace(PTRACE_SETREGS, r->t->tid, NULL, &regs) < 0)
+	if (ptrace(PTRACE_SETREGS, r->t->tid, NULL, &regs) < 0 ||
+	    ptrace(PTRACE_SETSIGMASK, r->t->tid, sizeof(all), &all) < 0)
 		return -errno;
 	ret = step_over(r, &early);
 	if (!ret)
@@ -85,22 +88,35 @@ static int64_t call_with(const struct remote *r, const struct user_regs_struct *
 	return ret;
 }
 
+/* From here on the thread can go on without us, whatever it is in. */
+static bool note_state(const struct remote *r, const struct user_regs_struct *regs, uint64_t mask)
+{
+	uint64_t state[AGENT_REMOTE_STATE_NR] = { mask,	     regs->rax, regs->rdi,
+						  regs->rsi, regs->rdx, regs->r10,
+						  regs->r8,  regs->r9,	regs->rip };
+
+	return r->at != AGENT_ADDRESS(agent_remote) ||
+	       remote_write(r->t, AGENT_ADDRESS(agent_remote_state), state, sizeof(state));
+}
+
 int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6])
 {
 	struct user_regs_struct before;
-	uint64_t mask, all = ~UINT64_C(0);
 	pid_t tid = r->t->tid;
+	uint64_t mask;
 	int64_t ret;
 
 	if (ptrace(PTRACE_GETREGS, tid, NULL, &before) < 0 ||
-	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask) < 0 ||
-	    ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) < 0)
+	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask) < 0)
 		return -errno;
+	if (!note_state(r, &before, mask))
+		return -EFAULT;
+	/* The registers first, and last: without us it puts the mask back with them. */
 	ret = call_with(r, &before, nr, args);
 	/* It is not in a call that could be made again. */
 	before.orig_rax = UINT64_MAX;
-	(void)ptrace(PTRACE_SETREGS, tid, NULL, &before); /* fails only when it is gone */
-	(void)ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask); /* likewise */
+	(void)ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask); /* fails only when it is gone */
+	(void)ptrace(PTRACE_SETREGS, tid, NULL, &before); /* likewise */
 	return ret;
 }
 

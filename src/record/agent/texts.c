@@ -169,11 +169,11 @@ static bool try_gap(void *of, const struct map_line *m)
 	return true;
 }
 
-static struct stub_area *new_area(struct tracee *t, uint64_t near)
+static struct stub_area *new_area(const struct agent *a, struct tracee *t, uint64_t near)
 {
 	struct agent_space *space = t->agent->space;
 	struct gap_search g = { .near = near };
-	struct remote r = { t, AGENT_ADDRESS(agent_syscall) };
+	struct remote r = { t, outlive_remote(a) };
 	struct stub_area *area;
 
 	if (space->nr_areas == AREAS_MAX_OF_STUBS)
@@ -190,19 +190,20 @@ static struct stub_area *new_area(struct tracee *t, uint64_t near)
 }
 
 /* may_map: the thread is where it can make a call for us, which is not within one. */
-static struct stub_area *area_near(struct tracee *t, uint64_t near, bool may_map)
+static struct stub_area *area_near(const struct agent *a, struct tracee *t, uint64_t near,
+				   bool may_map)
 {
 	struct agent_space *space = t->agent->space;
 	unsigned int i;
 
 	for (i = 0; i < space->nr_areas; i++) {
-		struct stub_area *a = &space->areas[i];
+		struct stub_area *area = &space->areas[i];
 
-		if (is_near(a->start, near) &&
-		    a->used_bytes + SITE_STUB_MAX_BYTES <= AREA_BYTES_OF_STUBS)
-			return a;
+		if (is_near(area->start, near) &&
+		    area->used_bytes + SITE_STUB_MAX_BYTES <= AREA_BYTES_OF_STUBS)
+			return area;
 	}
-	return may_map ? new_area(t, near) : NULL;
+	return may_map ? new_area(a, t, near) : NULL;
 }
 
 /* Patching. */
@@ -263,7 +264,7 @@ static void close_patcher(struct patcher *p)
 /* Room for a stub near the address; gathered ones of another area are written. */
 static bool find_room(struct patcher *p, uint64_t near)
 {
-	struct stub_area *area = area_near(p->t, near, false);
+	struct stub_area *area = area_near(p->tr->agent, p->t, near, false);
 
 	if (!area)
 		return false;
@@ -290,13 +291,16 @@ static bool patch_site(struct patcher *p, const struct site *s, uint64_t syscall
 		return false;
 	at = p->stubs_at + p->stubs_len;
 	memset(p->stubs + p->stubs_len, 0, SITE_STUB_MAX_BYTES);
-	len = site_put_stub(s, syscall, at, (uint32_t)AGENT_ADDRESS(agent_entry),
+	len = site_put_stub(s, syscall, at, (uint32_t)outlive_entry(p->tr->agent),
 			    p->stubs + p->stubs_len);
 	if (!len || !site_put_jump(window, at, jump))
 		return false;
 	len = (len + 15) / 16 * 16;
 	p->stubs_len += (uint32_t)len;
 	p->area->used_bytes += (uint32_t)len;
+	/* Without us nobody would write the stub any more. */
+	if (p->tr->agent->outlives && !flush_stubs(p))
+		return false;
 	return write_at(p, window, jump, sizeof(jump));
 }
 
@@ -381,7 +385,7 @@ static bool patch_new_text(struct tracer *tr, struct tracee *t, bool all)
 	if (tr->agent->netless && !x->nr)
 		return true;
 	/* Later the thread may be within a call, and cannot make another one. */
-	if (!area_near(t, x->start, true) || !open_patcher(&p, tr, t, 0))
+	if (!area_near(tr->agent, t, x->start, true) || !open_patcher(&p, tr, t, 0))
 		return false;
 	done = patch_text(&p, x, all);
 	close_patcher(&p);

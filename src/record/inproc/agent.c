@@ -261,6 +261,12 @@ INSIDE void pause_a_little(void)
 		__asm__ volatile("pause");
 }
 
+INSIDE int has_recorder(const struct wire_block *b)
+{
+	return !b->master ||
+	       !(__atomic_load_n((const uint32_t *)b->master, __ATOMIC_RELAXED) & WIRE_DIED);
+}
+
 /*
  * The recorder makes room while we look, if it runs beside us: that is cheaper than to stop for
  * it. NULL when it does not come on.
@@ -275,7 +281,7 @@ INSIDE struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, ui
 		return rec;
 	start = moved = read_tsc();
 	tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
-	while (!rec && read_tsc() - moved < b->wait_ticks) {
+	while (!rec && read_tsc() - moved < b->wait_ticks && has_recorder(b)) {
 		pause_a_little();
 		rec = make_room(b, need);
 		if (tail != __atomic_load_n(&b->tail, __ATOMIC_RELAXED)) {

@@ -24,6 +24,10 @@ extern const uint8_t agent_watchful_entry[];
 /* From here on the result is in the block. */
 extern const uint8_t agent_result_saved[];
 
+/* A call for the recorder, and what is put back behind it when that has died meanwhile. */
+#define AGENT_REMOTE_STATE_NR 9
+extern const uint8_t agent_remote[], agent_remote_state[];
+
 #define AGENT_ADDRESS(label) ((uint64_t)WIRE_AGENT_BASE + (uint64_t)((label)-__start_agent_text))
 
 #endif

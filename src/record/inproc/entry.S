@@ -21,6 +21,7 @@
 	.section agent_text, "ax", @progbits
 	.globl agent_entry, agent_registers_saved, agent_syscall, agent_syscall_done
 	.globl agent_result_saved, agent_ask, agent_asked, agent_told, agent_watchful_entry
+	.globl agent_remote, agent_remote_state
 	.type agent_entry, @function
 
 	.macro restore_arguments
@@ -109,5 +110,31 @@ agent_ask:
 	syscall
 agent_asked:
 	ret
+
+/*
+ * A call that the recorder makes the program do for it, and after which it puts all
+ * registers back itself. When it has died within that, we do: signals are what they were, by
+ * rt_sigprocmask, and the registers but for rcx and r11.
+ */
+	.balign 16
+agent_remote:
+	syscall
+	movl $14, %eax
+	movl $2, %edi
+	leaq agent_remote_state(%rip), %rsi
+	movl $0, %edx
+	movl $8, %r10d
+	syscall
+	movq agent_remote_state + 8(%rip), %rax
+	movq agent_remote_state + 16(%rip), %rdi
+	movq agent_remote_state + 24(%rip), %rsi
+	movq agent_remote_state + 32(%rip), %rdx
+	movq agent_remote_state + 40(%rip), %r10
+	movq agent_remote_state + 48(%rip), %r8
+	movq agent_remote_state + 56(%rip), %r9
+	jmp *agent_remote_state + 64(%rip)
+	.balign 8
+agent_remote_state: /* signal mask, rax, rdi, rsi, rdx, r10, r8, r9, rip */
+	.skip 72
 
 	.section .note.GNU-stack, "", @progbits

@@ -258,6 +258,20 @@ static void enter_unrecorded(struct tracer *tr, struct tracee *t)
 	t->row = NULL;
 }
 
+/* The last moment for an agent. True: the call has been put back, and will be made again. */
+static bool let_agent_in(struct tracer *tr, struct tracee *t,
+			 const struct __ptrace_syscall_info *info)
+{
+	bool put_back;
+
+	if (!t->hope || !clones_is_one(t->row) || !clones_will_share_memory(t))
+		return false;
+	put_back = agent_before_first_thread(tr, t, info->instruction_pointer);
+	if (put_back)
+		agent_expect_call(tr, t, info->instruction_pointer, info->stack_pointer);
+	return put_back;
+}
+
 static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_syscall_info *info,
 		     uint64_t seen_ns)
 {
@@ -271,9 +285,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		tracer_start_thread(tr, t, 0, 0, START_LAUNCH);
 	}
 	t->state = TRACEE_IN_CALL;
-	if (t->hope && clones_is_one(t->row) && clones_will_share_memory(t) &&
-	    agent_before_first_thread(tr, t, info->instruction_pointer)) {
-		agent_expect_call(tr, t, info->instruction_pointer, info->stack_pointer);
+	if (let_agent_in(tr, t, info)) {
 		t->state = TRACEE_RUNNING;
 		t->row = NULL;
 		return;

@@ -89,7 +89,7 @@ failed:
 	_exit(127); /* the tracer has seen the execve's error */
 }
 
-static unsigned long trace_options(const struct tracer *tr)
+unsigned long tracer_options(const struct tracer *tr)
 {
 	unsigned long options = TRACE_OPTIONS;
 
@@ -108,7 +108,7 @@ static int seize(pid_t tid, unsigned long options)
 /* Attaches to the child and leaves it stopped. */
 static int take_child(const struct tracer *tr, pid_t pid, struct err *err)
 {
-	int status, r = seize(pid, trace_options(tr));
+	int status, r = seize(pid, tracer_options(tr));
 
 	if (r < 0)
 		return err_set(err, r, "cannot trace the command");
@@ -308,7 +308,7 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 
 		if (tid <= 0 || tracees_find(&tr->all, tid))
 			continue;
-		r = seize(tid, trace_options(tr));
+		r = seize(tid, tracer_options(tr));
 		if (r == -ESRCH)
 			continue; /* ended meanwhile */
 		if (r < 0) {

@@ -82,6 +82,8 @@ uint64_t tracer_now(const struct tracer *tr);
 MUST_CHECK int tracer_find_program(struct tracer *tr, struct err *err);
 /* Starts the command, stopped before its execve, with the tracer attached to it. */
 MUST_CHECK int tracer_launch(struct tracer *tr, struct err *err);
+/* What ptrace is asked for. */
+unsigned long tracer_options(const struct tracer *tr);
 /* Attaches to all threads of a process. */
 MUST_CHECK int tracer_attach(struct tracer *tr, struct err *err);
 /* Notes cwd, root, umask and descriptors that a process has when the recording begins. */
