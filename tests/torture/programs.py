@@ -153,6 +153,38 @@ def drop_rights():
     expect(len(writes_of(trace)) == 100, "the data of the writes is not in the trace")
 
 
+def must_have_agent(*prefix):
+    """A shell that is run so makes calls which the agent takes, where there is one."""
+    alone = run(*prefix, "true")
+    if alone[0] != 0:
+        raise Skipped(f"{prefix[0]}: {alone[2].decode(errors='replace').strip()}")
+    script = "i=0; while [ $i -lt 300 ]; do read x </etc/passwd; i=$((i + 1)); done"
+    record(*prefix, "sh", "-c", script, options=["--contents=0", "--force"])
+    trace = Trace()
+    stat = trace.must_be_whole(allowed=("TREE_INCOMPLETE",))
+    expect(stat["calls"]["read"]["count"] >= 300, "reads are missing")
+    if RECORDER != "ptrace":
+        about = run(REPRISE, "show", "--meta", "trace")[1].decode()
+        by_agent = int(re.search(r'agent_events: "(\d+)"', about)[1])
+        expect(by_agent > 600, f"only {by_agent} calls by the agent")
+
+
+@case("programs of another user than the recorder's")
+def other_user():
+    if os.geteuid() != 0:
+        raise Skipped("only root can become somebody else")
+    if not shutil.which("setpriv"):
+        raise Skipped("setpriv is not installed")
+    must_have_agent("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+@case("programs for which processes have other numbers")
+def other_numbers():
+    if not shutil.which("unshare"):
+        raise Skipped("unshare is not installed")
+    must_have_agent("unshare", "--user", "--map-root-user", "--pid", "--fork")
+
+
 @case("a program forbids looking into its memory: what is not seen is in the ledger")
 def no_dump():
     record(TORTURE, "no-dump", options=["--contents=0"])

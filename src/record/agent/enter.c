@@ -20,8 +20,8 @@
 #include "record/inproc/agent.h"
 
 #define CODE_SELECTOR_64 0x33
-/* Behind the agent's text, for the name of our descriptor. */
-#define NAME_MAX_BYTES 64u
+/* Behind the agent's text stands the name of the memory, as /proc/self/maps has it. */
+#define MEMORY_NAME "reprise"
 
 static size_t text_bytes(void)
 {
@@ -32,7 +32,7 @@ static int64_t call_map_text(const struct remote *r)
 {
 	return remote_call(
 		r, SYS_mmap,
-		(uint64_t[]){ WIRE_AGENT_BASE, text_bytes() + NAME_MAX_BYTES, PROT_READ | PROT_EXEC,
+		(uint64_t[]){ WIRE_AGENT_BASE, text_bytes() + sizeof(MEMORY_NAME), PROT_READ | PROT_EXEC,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, UINT64_MAX, 0 });
 }
 
@@ -66,65 +66,70 @@ static int64_t map_text(struct tracee *t, uint64_t syscall)
 	return ret;
 }
 
-/* Lets the program map the memory that we have behind the descriptor. */
-static int64_t map_shared(const struct agent *a, struct tracee *t, int fd)
+/* What is behind a descriptor of the thread's, for us; NULL: it cannot be had. */
+static uint8_t *map_here(struct agent *a, const struct tracee *t, int64_t there)
+{
+	AUTO_CLOSE int fd = -1;
+	char name[64];
+	uint8_t *p;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%lld", (int)t->tid, (long long)there);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)WIRE_SHARED_BYTES) < 0)
+		return NULL;
+	p = outlive_map(a, fd);
+	if (p)
+		memcpy(p, a->rules, sizeof(a->rules));
+	return p;
+}
+
+/*
+ * Memory that both have. The program makes it, since it may have neither the right nor the /proc
+ * to open what is ours, and we open what is its.
+ */
+static uint8_t *map_shared(struct agent *a, struct tracee *t, uint64_t *ret_remote)
 {
 	struct remote r = { t, outlive_remote(a) };
 	uint64_t at = WIRE_AGENT_BASE + text_bytes();
-	char name[NAME_MAX_BYTES];
-	int64_t there, ret;
+	int64_t there, remote = -1;
+	uint8_t *p;
 
-	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)getpid(), fd);
-	if (!remote_write(t, at, name, strlen(name) + 1))
-		return -EFAULT;
-	there = remote_call(&r, SYS_openat,
-			    (uint64_t[]){ (uint64_t)AT_FDCWD, at, O_RDWR | O_CLOEXEC, 0, 0, 0 });
+	if (!remote_write(t, at, MEMORY_NAME, sizeof(MEMORY_NAME)))
+		return NULL;
+	there = remote_call(&r, SYS_memfd_create, (uint64_t[]){ at, MFD_CLOEXEC, 0, 0, 0, 0 });
 	if (there < 0)
-		return there;
-	ret = remote_call(&r, SYS_mmap,
-			  (uint64_t[]){ 0, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
-					MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
+		return NULL;
+	p = map_here(a, t, there);
+	if (p)
+		remote = remote_call(&r, SYS_mmap,
+				     (uint64_t[]){ 0, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+						   MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
 	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
-	return ret;
-}
-
-/* Where processes have other numbers, the name of our descriptor may lead to another file. */
-static bool is_ours(const struct agent *a, struct tracee *t, uint64_t remote)
-{
-	struct remote r = { t, outlive_remote(a) };
-	struct wire_rule there[16];
-
-	if (remote_read(t, remote, there, sizeof(there)) && !memcmp(there, a->rules, sizeof(there)))
-		return true;
-	(void)remote_call(&r, SYS_munmap, (uint64_t[]){ remote, WIRE_SHARED_BYTES, 0, 0, 0, 0 });
-	return false;
+	if (p && remote < 0) {
+		outlive_unmap(a, p);
+		p = NULL;
+	}
+	*ret_remote = (uint64_t)remote;
+	return p;
 }
 
 static struct agent_image *new_image(struct tracer *tr, struct tracee *t, uint64_t syscall)
 {
-	AUTO_CLOSE int fd = memfd_create("reprise", MFD_CLOEXEC);
 	struct agent_image *im;
-	int64_t remote;
-	uint8_t *p;
+	uint64_t remote = 0;
+	uint8_t *p = NULL;
+	int64_t text;
 
-	if (fd < 0 || ftruncate(fd, (off_t)WIRE_SHARED_BYTES) < 0)
-		return NULL;
-	p = outlive_map(tr->agent, fd);
+	outlive_guard(tr, t, true);
+	text = map_text(t, syscall);
+	outlive_guard(tr, t, false);
+	if (text >= 0)
+		p = map_shared(tr->agent, t, &remote);
 	if (!p)
 		return NULL;
-	memcpy(p, tr->agent->rules, sizeof(tr->agent->rules));
-	outlive_guard(tr, t, true);
-	remote = map_text(t, syscall);
-	outlive_guard(tr, t, false);
-	if (remote >= 0)
-		remote = map_shared(tr->agent, t, fd);
-	if (remote < 0 || !is_ours(tr->agent, t, (uint64_t)remote)) {
-		outlive_unmap(tr->agent, p);
-		return NULL;
-	}
 	im = xcalloc(1, sizeof(*im));
 	im->shared = p;
-	im->remote = (uint64_t)remote;
+	im->remote = remote;
 	agent_block_of(im, 0)->off = 1;
 	agent_block_of(im, 0)->master = outlive_master(tr->agent, im);
 	names_begin_image(tr->agent, im);
