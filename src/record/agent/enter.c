@@ -30,10 +30,11 @@ static size_t text_bytes(void)
 
 static int64_t call_map_text(const struct remote *r)
 {
-	return remote_call(
-		r, SYS_mmap,
-		(uint64_t[]){ WIRE_AGENT_BASE, text_bytes() + sizeof(MEMORY_NAME), PROT_READ | PROT_EXEC,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, UINT64_MAX, 0 });
+	return remote_call(r, SYS_mmap,
+			   (uint64_t[]){ WIRE_AGENT_BASE, text_bytes() + sizeof(MEMORY_NAME),
+					 PROT_READ | PROT_EXEC,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+					 UINT64_MAX, 0 });
 }
 
 /* syscall: the address of an instruction that the program has; 0: none is known. */
@@ -101,9 +102,10 @@ static uint8_t *map_shared(struct agent *a, struct tracee *t, uint64_t *ret_remo
 		return NULL;
 	p = map_here(a, t, there);
 	if (p)
-		remote = remote_call(&r, SYS_mmap,
-				     (uint64_t[]){ 0, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
-						   MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
+		remote =
+			remote_call(&r, SYS_mmap,
+				    (uint64_t[]){ 0, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+						  MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
 	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
 	if (p && remote < 0) {
 		outlive_unmap(a, p);
