@@ -9,6 +9,7 @@
 #include "compile/block.h"
 #include "compile/emit.h"
 #include "compile/inside.h"
+#include "order/args.h"
 
 static void forget(void *arg, struct res *res, struct res *heir)
 {
@@ -91,12 +92,14 @@ static struct thread *thread_by_tid(struct compiler *c, int64_t tid)
 }
 
 /* A clone has returned before the first event of the thread that it began: its lane is waiting. */
-static uint32_t take_begun(struct compiler *c, uint32_t tid)
+static uint32_t take_begun(struct compiler *c, uint32_t tid, struct thread *t)
 {
 	for (size_t i = 0; i < c->begun.len; i++) {
 		if (c->begun.items[i].tid == tid) {
 			uint32_t lane = c->begun.items[i].lane;
 
+			t->think.after_ns = c->begun.items[i].inherited_ns;
+			t->inherited = true;
 			c->begun.items[i] = c->begun.items[--c->begun.len];
 			return lane;
 		}
@@ -127,7 +130,8 @@ static struct thread *thread_of(struct compiler *c, const struct event *ev)
 
 	if (t->lane == NO_LANE) {
 		t->tid = ev->tid;
-		t->lane = take_begun(c, ev->tid);
+		t->pid = ev->pid;
+		t->lane = take_begun(c, ev->tid, t);
 		if (t->lane == NO_LANE)
 			t->lane = begin_lane(c, parent_of(c, ev));
 		VEC_PUSH(&c->alive, ev->stream);
@@ -146,6 +150,7 @@ static void end_thread(struct compiler *c, uint32_t stream)
 			break;
 		}
 	}
+	passing_note_end(c, t);
 	order_thread_end(c->order, t->tid);
 	lanes_end(&c->lanes, t->lane);
 }
@@ -202,6 +207,14 @@ static void note_miss(struct compiler *c, struct thread *t, const struct event *
 	c->totals->nr_cache_misses++;
 }
 
+/* It makes nothing, but takes the time that passes after the last call that does. */
+static bool is_end_of_all(struct compiler *c, const struct event *ev)
+{
+	if (ev->row->id == EV_thread_start && event_number(ev, "how") == START_LAUNCH)
+		c->launched_tid = ev->tid;
+	return ev->row->id == SC_exit_group && ev->tid == c->launched_tid && !c->is_setup;
+}
+
 static int finish_event(struct compiler *c, struct event *ev, const struct facts *facts,
 			struct err *err)
 {
@@ -217,6 +230,8 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 
 	in.lane_of_child = lane_of_child(c, t, facts);
 	lane = &c->lanes.list.items[lane_nr];
+	if (is_end_of_all(c, ev))
+		fate = FATE_ACTION;
 	c->totals->nr_events++;
 	c->reads_unknown = bytes_step(&c->bytes, ev, facts);
 	count_fate(c->totals, fate);
@@ -252,7 +267,10 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	} else {
 		if (c->steps.len)
 			r = steps_emit(c, &view, t, err);
+		passing_at_start(c, t, ev);
+		passing_to_child(c, t, ev);
 		think_pass(&t->think, ev, facts);
+		passing_to_waiter(c, t, ev);
 	}
 	if (++c->nr_seen[ev->stream] == c->streams[ev->stream].nr_events)
 		end_thread(c, ev->stream);
@@ -444,6 +462,7 @@ static void compiler_release(struct compiler *c)
 	VEC_RELEASE(&c->lanes.idle);
 	VEC_RELEASE(&c->alive);
 	VEC_RELEASE(&c->begun);
+	VEC_RELEASE(&c->ended);
 	VEC_RELEASE(&c->steps);
 	VEC_RELEASE(&c->edges);
 	buf_release(&c->path);

@@ -22,9 +22,17 @@ struct step {
 	struct res *res;
 };
 
+/* A process some of whose threads have ended. */
+struct ended {
+	uint32_t pid;
+	uint64_t last_ns; /* when their last action was over */
+	uint64_t end_ns, computed_ns; /* of the first thread: its end, its think time up to there */
+};
+
 /* A thread that a clone has begun and that has had no event yet. */
 struct begun {
 	uint32_t tid, lane;
+	uint64_t inherited_ns; /* of its maker's think time */
 };
 
 struct compiler {
@@ -52,6 +60,8 @@ struct compiler {
 	uint64_t *nr_seen; /* events of each stream */
 	VEC(uint32_t) alive; /* streams */
 	VEC(struct begun) begun;
+	VEC(struct ended) ended;
+	uint32_t launched_tid; /* of the first process; 0: not known */
 	uint64_t first_root; /* id of the root that every lane has at first, also as its cwd */
 	uint64_t last_ns;
 	/* Of the present event. */
@@ -76,6 +86,14 @@ MUST_CHECK int steps_emit(struct compiler *c, const struct compiled *view, struc
 			  struct err *err);
 /* What the trace's metadata says of the first process goes into the model. */
 void state_at_start(struct compiler *c, const struct event *first);
+
+/* passing.c: the event is no action. Before it is passed: what its thread, or its child, inherits. */
+void passing_at_start(struct compiler *c, struct thread *t, const struct event *ev);
+void passing_to_child(struct compiler *c, const struct thread *maker, const struct event *ev);
+/* After that: what a process did at its end, if the thread has waited for it. */
+void passing_to_waiter(struct compiler *c, struct thread *t, const struct event *ev);
+/* The thread has ended. */
+void passing_note_end(struct compiler *c, const struct thread *t);
 
 /* An event that is in the model is compiled before its turn. */
 MUST_CHECK int compile_early(struct compiler *c, struct event *ev, const struct facts *facts,

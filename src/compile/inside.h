@@ -24,11 +24,12 @@ void think_leave(struct think *t, const struct event *ev);
 
 /* lanes.c: which lane a thread's actions go to. */
 struct thread {
-	uint32_t tid;
+	uint32_t tid, pid;
 	uint32_t lane; /* NO_LANE before its first event */
 	bool has_last;
 	bool has_missed; /* the page cache, for the last time when: */
 	uint64_t missed_ns;
+	bool inherited; /* its maker's think time */
 	bool in_part; /* it has had an event in the part of the trace that is wanted */
 	struct action_ref last;
 	struct think think;

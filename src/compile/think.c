@@ -111,6 +111,19 @@ static bool is_sleep(const struct event *ev)
 	}
 }
 
+/* A look whether a child has ended, and none has. */
+static bool is_look(const struct event *ev)
+{
+	switch (ev->row->id) {
+	case SC_wait4:
+	case SC_waitid:
+	case SC_waitpid:
+		return ev->outcome.err != EINTR && !event_ended_pid(ev);
+	default:
+		return false;
+	}
+}
+
 /* What came from outside the trace comes again no sooner: it is not for the edges to wait for. */
 static bool is_from_outside(const struct facts *facts)
 {
@@ -127,7 +140,8 @@ void think_pass(struct think *t, const struct event *ev, const struct facts *fac
 		call_ns = 0;
 	if (facts->stream && facts->local_peer)
 		wait_for_others(t, call_ns);
-	else if (!(ev->row->class & A_WAITS) || is_sleep(ev) || is_from_outside(facts))
+	else if (!(ev->row->class & A_WAITS) || is_sleep(ev) || is_look(ev) ||
+		 is_from_outside(facts))
 		compute(t, call_ns);
 	else
 		wait_for_others(t, call_ns);

@@ -35,4 +35,7 @@ static inline uint64_t field_number(const struct value *v, unsigned int n)
 	return value_is_number(field) ? field->u : 0;
 }
 
+/* The process whose end a wait4, waitpid or waitid has reported; 0: none. */
+uint32_t event_ended_pid(const struct event *ev);
+
 #endif

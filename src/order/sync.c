@@ -46,8 +46,7 @@ static bool add_process(struct sync *s, uint32_t pid, struct users *to)
 	return true;
 }
 
-/* The process whose end the call has reported; 0: none. */
-static uint32_t pid_that_ended(const struct event *ev)
+uint32_t event_ended_pid(const struct event *ev)
 {
 	const struct value *v;
 	uint64_t status, code;
@@ -72,7 +71,7 @@ static uint32_t pid_that_ended(const struct event *ev)
 
 static void process_waited_for(struct sync *s, struct thread *th, const struct order_input *in)
 {
-	uint32_t pid = pid_that_ended(in->ev);
+	uint32_t pid = event_ended_pid(in->ev);
 
 	if (pid && !add_process(s, pid, &th->pending))
 		s->nr_unknown++;

@@ -180,6 +180,32 @@ END
 run 0 compile -fv --json again.trace && json 'd["swapped"] == 0 and d["contradictions"] == {}'
 ok $? 'one that what came between explains stays where it is'
 
+# One process makes another and waits for it: 100 ms, mkdir, 200 ms, fork; 100 ms, mkdir, 500 ms, end; 50 ms.
+make family <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+1/1 #1 1000000000+0 thread_start(parent=0, clone_flags=0, comm="sh", how=launch)
+1/1 #2 1100000000+0 mkdir(path="/a", mode=0755) = 0
+1/1 #3 1300000000+1000 fork() = 2
+2/2 #4 1300000000+0 thread_start(parent=1, clone_flags=SIGCHLD, comm="sh", how=clone)
+2/2 #5 1400000000+0 mkdir(path="/b", mode=0755) = 0
+2/2 #6 1900000000+0 exit_group(status=0) = ?
+2/2 #7 1900000000+0 thread_exit(status=0)
+1/1 #8 1310000000+590000000 wait4(pid=-1, wstatus=[0], options=0, rusage=NULL) = 2
+1/1 #9 1900000000+0 wait4(pid=-1, wstatus=NULL, options=WNOHANG, rusage=NULL) = -1 ECHILD
+1/1 #10 1950000000+0 exit_group(status=0) = ?
+1/1 #11 1950000000+0 thread_exit(status=0)
+END
+mkdir family
+run 0 compile -f family.trace && run 0 replay --json --speed=afap family.plan family &&
+	json '950000000 <= d["predicted_elapsed_ns"] < 950000000 + d["elapsed_ns"] and d["mismatches"] == 0'
+ok $? 'what processes compute passes to their children, to who waits for them, and to the end'
+# It comes for what has ended, which takes no time: 100 ms, mkdir, 200 ms, fork, 700 ms, end. Meanwhile: 100 ms, mkdir, 500 ms.
+sed 's/1310000000+590000000 wait4/1990000000+10000000 wait4/; s/1900000000+0 wait4/2000000000+0 wait4/; s/1950000000/2000000000/' family.txt >late.txt
+rm -rf family && mkdir family
+run 0 import --format=exact -f -o late.trace late.txt && run 0 compile -f late.trace && run 0 replay --json --speed=afap late.plan family &&
+	json '990000000 <= d["predicted_elapsed_ns"] < 1000000000 + d["elapsed_ns"]'
+ok $? 'but for what it did while who waits did something else'
+
 # hostile NAME: what NAME makes, compiled in little time and memory; its contradictions are in out.
 hostile() {
 	python3 "$TOP/tests/cli/hostile.py" "$1" >"$1.txt" && "$REPRISE" import -q --format=exact -f -o "$1.trace" "$1.txt" >/dev/null 2>err &&

@@ -41,6 +41,8 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 			int how)
 {
 	struct event ev = { .row = row_by_id(EV_thread_start) };
+	const struct tracee *maker =
+		how == START_CLONE && parent ? tracees_find(&tr->all, parent) : NULL;
 	char comm[32];
 	struct arena a;
 	int r;
@@ -60,6 +62,11 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 	ev.args[2] = value_str(&a, comm);
 	ev.args[3] = value_int(how);
 	ev.enter_ns = ev.exit_ns = tracer_now(tr);
+	/* What is known of its maker's gap before the call: the call itself is told of later. */
+	if (maker && maker->state == TRACEE_IN_CALL) {
+		ev.held_ns = ev.held_before_ns = maker->held_ns;
+		ev.gap_cpu_ns = maker->gap_cpu_ns;
+	}
 	r = tracer_emit(tr, t, &ev);
 	arena_release(&a);
 	/* What the first process was given is named by no call. */
