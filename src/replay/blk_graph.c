@@ -136,25 +136,34 @@ static void release_children(struct blk_run *run, struct blk_slot *s)
 
 /* By number: in the order of the trace, for each needs all that those before it need. */
 
-static bool has_enough(struct blk_run *run, struct blk_slot *s)
+static bool take_all(struct blk_run *run, struct blk_tally *t, uint64_t first, uint32_t nr)
 {
-	for (uint64_t i = s->first_edge; i < s->first_edge + s->nr_edges; i++) {
-		if (!blk_tally_take(&run->shared.tally,
-				    &run->window.edges[i & (BLK_EDGES - 1)].need))
+	for (uint64_t i = first; i < first + nr; i++) {
+		if (!blk_tally_take(t, &run->window.edges[i & (BLK_EDGES - 1)].need))
 			return false;
 	}
 	return true;
 }
 
+/* What it follows is among what it needs. */
+static bool has_enough(struct blk_run *run, struct blk_slot *s)
+{
+	return take_all(run, &run->shared.tally, s->first_edge, s->nr_edges) &&
+	       take_all(run, &run->shared.followed, s->first_edge + s->nr_edges, s->nr_follows);
+}
+
 static uint64_t number_due(const struct blk_run *run, const struct blk_slot *s)
 {
-	uint64_t reached_ns = run->shared.tally.reached_ns;
+	uint64_t needed_ns = run->shared.tally.reached_ns;
+	uint64_t reached_ns = run->shared.followed.reached_ns, due_ns;
 
 	if (s->think_ns == BLK_NO_THINK)
 		return run->start_ns + blk_ns(scaled_think(run, s->issue_ns));
 	if (reached_ns < run->start_ns)
 		reached_ns = run->start_ns;
-	return blk_ns((double)reached_ns + think_left(run, s->think_ns, run->shared.last_late_ns));
+	due_ns =
+		blk_ns((double)reached_ns + think_left(run, s->think_ns, run->shared.last_late_ns));
+	return due_ns > needed_ns ? due_ns : needed_ns;
 }
 
 static void admit_by_number(struct blk_run *run, uint64_t loaded)
@@ -194,7 +203,9 @@ void blk_graph_complete(struct blk_run *run, struct blk_slot *s)
 	}
 	end_ns = blk_ns(scaled_end(run, s));
 	run->shared.last_late_ns = s->seen_late_ns;
-	blk_tally_add(&run->shared.tally, blk_slot_kind(s),
-		      end_ns > s->end_ns ? end_ns : s->end_ns);
+	if (end_ns < s->end_ns)
+		end_ns = s->end_ns;
+	blk_tally_add(&run->shared.tally, blk_slot_kind(s), end_ns);
+	blk_tally_add(&run->shared.followed, blk_slot_kind(s), end_ns);
 	blk_graph_admit(run);
 }

@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 
 #include "plan/plan.h"
+#include "replay/blk_claim.h"
 #include "replay/blk_number.h"
 #include "replay/blk_port.h"
 #include "replay/blk_run.h"
@@ -31,7 +32,7 @@
 
 #define BLK_SLOTS ((uint64_t)1 << 16) /* a power of two */
 #define BLK_KEPT (BLK_SLOTS / 2) /* of those that are done */
-#define BLK_EDGES ((uint64_t)1 << 20) /* a power of two; more than an action can have */
+#define BLK_EDGES ((uint64_t)1 << 20) /* a power of two; more than twice what an action can have */
 #define BLK_LENGTH_MAX ((uint64_t)16 << 20) /* moved by one request */
 #define BLK_DATA_MAX ((uint64_t)256 << 20) /* recorded data that is held at a time */
 
@@ -50,6 +51,8 @@ struct blk_slot {
 	uint8_t *data; /* to be written; NULL: filler */
 	uint64_t first_edge; /* in blk_window.edges: of parents, or needs */
 	uint32_t nr_edges;
+	uint32_t
+		nr_follows; /* by number: behind them, needs up to the completion that it follows */
 	uint32_t traced_in_flight; /* with itself, when it was issued */
 	uint32_t traced_peak; /* of the requests shortly before */
 	uint32_t target;
@@ -57,7 +60,7 @@ struct blk_slot {
 	uint32_t device_no;
 	uint32_t submitter;
 	uint64_t due_ns; /* mode timed: since the start of the run */
-	uint64_t think_ns; /* by number: since the last that was complete; BLK_NO_THINK: none was */
+	uint64_t think_ns; /* by number: since the completion that it follows; BLK_NO_THINK: none */
 	uint8_t op, fate; /* enum blk_op, blk_fate */
 	bool known_end, aligned, cut;
 	int32_t expected_err;
@@ -95,8 +98,6 @@ struct blk_window {
 	_Atomic int status; /* of the loader; with words in err */
 	struct err err;
 };
-
-#define BLK_NO_THINK UINT64_MAX
 
 /* Times and factors are foreign: what is beyond all measure is as late as can be. */
 static inline uint64_t blk_ns(double ns)
@@ -145,7 +146,9 @@ struct blk_loader {
 	double scaled_ns;
 	uint64_t expected_ns; /* how long the run takes if all goes as in the trace, scaled */
 	struct blk_share *shares; /* by target */
-	struct blk_needs needs; /* mode think, by number */
+	/* Mode think, by number. */
+	struct blk_needs needs, follows;
+	struct blk_claims claims;
 };
 
 /* Who gets the requests of a target. */
@@ -194,7 +197,7 @@ struct blk_shared {
 	_Atomic bool stopping;
 	pthread_mutex_t graph; /* think: heaps, children, parents_left; and: */
 	uint64_t admitted; /* requests whose parents are known; by number: that wait for nobody */
-	struct blk_tally tally; /* by number */
+	struct blk_tally tally, followed; /* by number: of what is needed, and what is followed */
 	uint32_t last_late_ns; /* by number: how late the last completion was seen */
 	_Atomic uint32_t nr_open; /* submitters that have opened their ports, or failed to */
 	_Atomic bool go; /* the first to the others: start_ns is known */

@@ -76,6 +76,7 @@ int blk_loader_open(struct blk_run *run, struct err *err)
 
 	share_out(run);
 	blk_needs_init(&l->needs, run->nr_devices * BLK_OP_MAX);
+	blk_needs_init(&l->follows, run->nr_devices * BLK_OP_MAX);
 	l->plan = run->plan;
 	l->nr_lanes = plan_totals(l->plan)->nr_lanes;
 	l->lanes = xcalloc((size_t)l->nr_lanes + 1, sizeof(*l->lanes));
@@ -108,6 +109,8 @@ void blk_loader_close(struct blk_run *run)
 	free(l->shares);
 	VEC_RELEASE(&l->ends);
 	blk_needs_release(&l->needs);
+	blk_needs_release(&l->follows);
+	blk_claims_release(&l->claims);
 }
 
 /* How many were in flight in the trace when a request was issued, with itself. */
@@ -337,19 +340,32 @@ static uint64_t last_think_ns(const struct blk_lane *lane, const struct blk_slot
 	return think_ns;
 }
 
-static void add_needs(struct blk_run *run, struct blk_slot *s)
+/* Up to end_ns; returns how many edges these are. */
+static uint32_t add_up_to(struct blk_run *run, struct blk_needs *needs, uint64_t end_ns)
 {
 	struct blk_loader *l = &run->loader;
 
-	if (s->think_ns <= s->issue_ns)
-		blk_needs_up_to(&l->needs, s->issue_ns - s->think_ns, ACTION_EDGES_MAX);
-	else
-		l->needs.list.len = 0;
-	for (size_t i = 0; i < l->needs.list.len; i++)
+	blk_needs_up_to(needs, end_ns, ACTION_EDGES_MAX);
+	for (size_t i = 0; i < needs->list.len; i++)
 		run->window.edges[l->edges_used++ & (BLK_EDGES - 1)] =
-			(struct blk_edge){ .need = l->needs.list.items[i] };
-	s->nr_edges = (uint32_t)l->needs.list.len;
-	blk_needs_add(&l->needs, blk_slot_kind(s), clock_add_ns(s->issue_ns, s->duration_ns));
+			(struct blk_edge){ .need = needs->list.items[i] };
+	return (uint32_t)needs->list.len;
+}
+
+static void add_needs(struct blk_run *run, struct blk_slot *s)
+{
+	struct blk_loader *l = &run->loader;
+	uint64_t end_ns = clock_add_ns(s->issue_ns, s->duration_ns),
+		 last_ns = s->issue_ns - s->think_ns;
+
+	s->think_ns = blk_claims_issue(&l->claims, s->issue_ns, s->think_ns);
+	if (s->think_ns != BLK_NO_THINK) {
+		s->nr_edges = add_up_to(run, &l->needs, last_ns);
+		s->nr_follows = add_up_to(run, &l->follows, s->issue_ns - s->think_ns);
+	}
+	blk_claims_add(&l->claims, end_ns);
+	blk_needs_add(&l->needs, blk_slot_kind(s), end_ns);
+	blk_needs_add(&l->follows, blk_slot_kind(s), end_ns);
 }
 
 /* What it waits for. */
@@ -498,7 +514,7 @@ void blk_loader_move_tail(struct blk_run *run)
 		/* Pairs with the submitter's: all that it has to say is there. */
 		if (!atomic_load_explicit(&s->done, memory_order_acquire))
 			return;
-		w->edges_free = s->first_edge + s->nr_edges;
+		w->edges_free = s->first_edge + s->nr_edges + s->nr_follows;
 		w->tail++;
 	}
 }
@@ -511,7 +527,7 @@ static bool has_room(const struct blk_run *run)
 	/* What the keeper has not taken yet must not be lost, what is kept stays. */
 	return l->nr_loaded - w->tail < BLK_SLOTS - BLK_KEPT &&
 	       l->nr_loaded - run->nr_kept < BLK_SLOTS &&
-	       l->edges_used - w->edges_free < BLK_EDGES - ACTION_EDGES_MAX - 1 &&
+	       l->edges_used - w->edges_free < BLK_EDGES - 2 * (uint64_t)ACTION_EDGES_MAX - 1 &&
 	       l->data_bytes < BLK_DATA_MAX;
 }
 

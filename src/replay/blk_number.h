@@ -17,8 +17,9 @@
  * complete before it as it had there; and where times are those of the trace, so
  * are the issues.
  *
- * The think time is counted from the last completion that was needed. What passed since the
- * ones before is the storage's time, not the program's.
+ * The think time is counted from the completion that the program followed, which need not be the last
+ * (blk_claim.h). It is counted out in the same way, as one of so many of each kind. What passed
+ * since the ones before is the storage's time, not the program's.
  */
 #ifndef REPLAY_BLK_NUMBER_H
 #define REPLAY_BLK_NUMBER_H

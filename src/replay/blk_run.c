@@ -379,6 +379,7 @@ static int make_submitters(struct blk_run *run, struct err *err)
 	run->nr_submitters = nr;
 	(void)pthread_mutex_init(&run->shared.graph, NULL);
 	blk_tally_init(&run->shared.tally, run->nr_devices * BLK_OP_MAX);
+	blk_tally_init(&run->shared.followed, run->nr_devices * BLK_OP_MAX);
 	for (uint32_t i = 0; i < nr; i++) {
 		struct blk_submitter *sub = &run->submitters[i];
 		int r;
@@ -412,6 +413,7 @@ static void release_submitters(struct blk_run *run)
 	if (run->nr_submitters)
 		(void)pthread_mutex_destroy(&run->shared.graph);
 	blk_tally_release(&run->shared.tally);
+	blk_tally_release(&run->shared.followed);
 	free(run->submitters);
 }
 
