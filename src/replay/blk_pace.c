@@ -242,13 +242,14 @@ static bool is_stopping(const struct blk_submitter *sub)
 
 /*
  * Starts what is due, at most a bundle; *turn goes on with it. Tells what the next has
- * to wait for, and for a time until when.
+ * to wait for, and for a time until when. A bundle is for one device: of several the kernel would
+ * issue all to the one before any to the other (blk_mq_flush_plug_list()).
  */
 static enum why start_due(struct blk_submitter *sub, uint64_t *turn, uint64_t *ret_due_ns)
 {
 	const struct blk_run_options *o = sub->run->o;
 	uint64_t now_ns = now(sub), horizon_ns = now_ns;
-	uint32_t nr = 0;
+	uint32_t nr = 0, target = 0;
 
 	while (!is_stopping(sub) && nr < o->bundle_max) {
 		uint64_t index = next_index(sub);
@@ -261,9 +262,12 @@ static enum why start_due(struct blk_submitter *sub, uint64_t *turn, uint64_t *r
 		*ret_due_ns = due_of(sub, s, now_ns);
 		if (*ret_due_ns > horizon_ns)
 			return nr ? WHY_DUE : WHY_TIME;
+		if (nr && s->target != target)
+			return WHY_DUE;
 		why = hindrance(sub, s, index, *turn);
 		if (why != WHY_DUE)
 			return nr ? WHY_DUE : why;
+		target = s->target;
 		if (!nr && *ret_due_ns + o->bundle_ns > horizon_ns)
 			horizon_ns = *ret_due_ns + o->bundle_ns;
 		take_next(sub);

@@ -25,6 +25,8 @@ struct device {
 	unsigned int asked_most; /* what wait() was asked for */
 	uint64_t nr_submits;
 	uint64_t nr_unsubmitted;
+	uint32_t target; /* of those */
+	bool mixed; /* two of them were to different targets */
 };
 
 static int device_open(struct blk_port *p, struct err *err)
@@ -43,8 +45,9 @@ static void device_put(struct blk_port *p, const struct blk_slot *s, uint64_t in
 {
 	struct device *d = p->state;
 
-	(void)s;
 	assert_true(d->nr_put < NR);
+	d->mixed |= d->nr_unsubmitted && d->target != s->target;
+	d->target = s->target;
 	d->flying[d->nr_put++] = index;
 	d->nr_unsubmitted++;
 	if (d->nr_put - d->nr_complete > d->in_flight_max)
@@ -109,7 +112,7 @@ static bool never(void *arg)
 	return false;
 }
 
-static void fill(struct blk_run *run, uint32_t traced)
+static void fill(struct blk_run *run, uint32_t traced, uint32_t nr_targets)
 {
 	struct blk_window *w = &run->window;
 	struct blk_submitter *sub = run->submitters;
@@ -120,6 +123,7 @@ static void fill(struct blk_run *run, uint32_t traced)
 		w->slots[i] = (struct blk_slot){ .op = BLK_READ,
 						 .fate = BLK_MAKE,
 						 .known_end = true,
+						 .target = (uint32_t)(i / 5 % nr_targets),
 						 .length_bytes = 4096,
 						 .traced_in_flight = traced,
 						 .traced_peak = traced };
@@ -131,7 +135,7 @@ static void fill(struct blk_run *run, uint32_t traced)
 }
 
 /* NR requests that are due at once, of which so many were in flight at a time. */
-static void run_all(enum blk_mode mode, uint32_t traced, struct device *d)
+static void run_all(enum blk_mode mode, uint32_t traced, uint32_t nr_targets, struct device *d)
 {
 	struct blk_run_options o = { .mode = mode, .submitters = 1, .bundle_max = 64 };
 	struct blk_run_watcher watcher = { .want_stop = never };
@@ -145,12 +149,12 @@ static void run_all(enum blk_mode mode, uint32_t traced, struct device *d)
 	run->watcher = &watcher;
 	run->res = &res;
 	run->depth = 128;
-	run->nr_targets = 1;
+	run->nr_targets = nr_targets;
 	run->nr_submitters = 1;
 	run->submitters = &sub;
 	run->ticker.base_ns = clock_monotonic_ns();
 	sub.run = run;
-	fill(run, traced);
+	fill(run, traced, nr_targets);
 	assert_int_equal(blk_pace(&sub, &err), 0);
 	assert_int_equal(d->nr_taken, NR);
 	assert_int_equal(atomic_load(&run->shared.nr_done), NR);
@@ -166,11 +170,11 @@ static void test_many_at_the_limit(void **state)
 	struct device *d = xcalloc(1, sizeof(*d));
 
 	(void)state;
-	run_all(BLK_MODE_TIMED, 100, d);
+	run_all(BLK_MODE_TIMED, 100, 1, d);
 	assert_int_equal(d->in_flight_max, 128);
 	assert_int_equal(d->asked_most, 16);
 	assert_true(d->nr_submits <= 2 + NR / 16 + 1);
-	run_all(BLK_MODE_AFAP, 100, d);
+	run_all(BLK_MODE_AFAP, 100, 1, d);
 	assert_int_equal(d->in_flight_max, 128);
 	assert_int_equal(d->asked_most, 16);
 	free(d);
@@ -182,12 +186,26 @@ static void test_few_at_the_limit(void **state)
 	struct device *d = xcalloc(1, sizeof(*d));
 
 	(void)state;
-	run_all(BLK_MODE_TIMED, 3, d);
+	run_all(BLK_MODE_TIMED, 3, 1, d);
 	assert_int_equal(d->in_flight_max, 8);
 	assert_int_equal(d->asked_most, 1);
-	run_all(BLK_MODE_LOAD, 100, d);
+	run_all(BLK_MODE_LOAD, 100, 1, d);
 	assert_int_equal(d->in_flight_max, 100);
 	assert_int_equal(d->asked_most, 1);
+	free(d);
+}
+
+/* What goes to several devices is submitted in pieces, each for one of them, in order. */
+static void test_several_devices(void **state)
+{
+	struct device *d = xcalloc(1, sizeof(*d));
+
+	(void)state;
+	run_all(BLK_MODE_AFAP, 100, 3, d);
+	assert_false(d->mixed);
+	assert_true(d->nr_submits >= NR / 5);
+	for (uint64_t i = 0; i < NR; i++)
+		assert_int_equal(d->flying[i], i);
 	free(d);
 }
 
@@ -196,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many_at_the_limit),
 		cmocka_unit_test(test_few_at_the_limit),
+		cmocka_unit_test(test_several_devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
