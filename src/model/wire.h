@@ -3,9 +3,13 @@
  * What the agent inside a recorded program and the recorder outside of it
  * agree on. It stays on one machine and lives as long as one recording.
  *
+ *   memory that all programs of a recording share, and can only read:
+ *
+ *     rules | names | directories
+ *
  *   shared memory of one program image (and of what it forks):
  *
- *     rules | names | directories | slot | slot | ...  slot: block, ring, files
+ *     slot | slot | ...  slot: block, ring, files
  *
  *   block: one thread's state, found by the agent through its gs register
  *   ring:  records of calls, written by the thread, taken by the recorder
@@ -77,6 +81,12 @@
 /* What the kernel makes of the master's word when the recorder has died (a robust futex). */
 #define WIRE_DIED 0x40000000
 
+/* What a call of a list (below) has of the one whose result was kept. */
+#define WIRE_CALL_FD_FIRST 1 /* as its first argument */
+#define WIRE_CALL_FD_FIFTH 2
+#define WIRE_CALL_KEEP 4 /* its own result is kept */
+#define WIRE_CALL_BYTES 64
+
 #ifndef __ASSEMBLER__
 #include <assert.h>
 #include <stddef.h>
@@ -94,7 +104,8 @@ struct wire_block {
 	int64_t ret;
 	uint64_t rsp, regs[6]; /* as the program had them, and below */
 	uint64_t saved[6]; /* rbx rbp r12 r13 r14 r15 */
-	uint64_t ring, rules; /* addresses in the program */
+	uint64_t ring,
+		rules; /* addresses in the program; the rules begin what all programs share */
 	uint64_t head; /* bytes ever published */
 	uint64_t call_head; /* head when the call began: its record is there */
 	uint64_t rule; /* number of its rule */
@@ -187,6 +198,17 @@ struct wire_rule {
 #define WIRE_FILE_WANTED 1
 #define WIRE_FILE_UNWANTED 2
 
+/*
+ * When the agent enters it makes a list of calls, all in one go; it ends with WIRE_CALLS_END for a
+ * number. The results are left on the thread's stack, one below the other.
+ */
+#define WIRE_CALLS_END UINT64_MAX
+struct wire_call {
+	uint64_t nr, args[6], flags;
+};
+
+static_assert(sizeof(struct wire_call) == WIRE_CALL_BYTES, "layout");
+
 #define WIRE_SKIP UINT32_MAX /* record.nr: nothing up to the end of the ring */
 #define WIRE_LEFT_OUT 0x40000000u /* and with this: of a call whose path is not wanted */
 
@@ -249,8 +271,8 @@ static inline __attribute__((always_inline)) uint64_t wire_dir(uint64_t dev, uin
 #define WIRE_SLOT_BYTES (WIRE_FILES_AT + WIRE_NR_FILES)
 #define WIRE_NAMES_BYTES (WIRE_NR_NAMES * sizeof(uint64_t))
 #define WIRE_DIRS_BYTES (WIRE_NR_DIRS * sizeof(uint64_t))
-#define WIRE_SLOTS_AT (WIRE_RULES_BYTES + WIRE_NAMES_BYTES + WIRE_DIRS_BYTES)
-#define WIRE_SHARED_BYTES (WIRE_SLOTS_AT + (uint64_t)WIRE_NR_SLOTS * WIRE_SLOT_BYTES)
+#define WIRE_COMMON_BYTES (WIRE_RULES_BYTES + WIRE_NAMES_BYTES + WIRE_DIRS_BYTES)
+#define WIRE_IMAGE_BYTES ((uint64_t)WIRE_NR_SLOTS * WIRE_SLOT_BYTES)
 #endif
 
 #endif

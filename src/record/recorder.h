@@ -53,7 +53,7 @@ struct record_options {
  * To enter a process costs the agent about as much as so many calls cost by ptrace: then
  * nobody pays more than twice what he would have had to, had he known how many he makes.
  */
-#define RECORD_AGENT_AFTER_CALLS 150
+#define RECORD_AGENT_AFTER_CALLS 60
 
 struct record_result {
 	int wait_status; /* of the command, as waitpid() gives it; attached: 0 */

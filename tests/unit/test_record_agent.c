@@ -339,6 +339,79 @@ static void leaves_calls_to_the_tracer(void **state)
 	assert_true(r.flags & WIRE_RULE_LISTED);
 }
 
+/* What we have mapped ourselves, and where there is room. */
+static void reads_maps(void **state)
+{
+	struct tracee self = { .tid = getpid() };
+	uint64_t text = (uint64_t)(uintptr_t)reads_maps, gap;
+	bool is_found = false;
+	struct maps m;
+	size_t i;
+
+	(void)state;
+	maps_read(&self, &m);
+	assert_true(m.lines.len > 3);
+	gap = maps_find_gap(&m, text);
+	assert_true(gap && maps_are_near(gap, text));
+	for (i = 0; i < m.lines.len; i++) {
+		const struct map_line *l = &m.lines.items[i];
+
+		assert_true(l->start < l->end && (!i || l[-1].end <= l->start));
+		assert_true(gap + MAPS_GAP_BYTES <= l->start || gap >= l->end);
+		if (text < l->start || text >= l->end)
+			continue;
+		is_found = true;
+		assert_true(maps_is_text(l));
+		assert_non_null(strstr(l->path, "test_record_agent"));
+	}
+	assert_true(is_found);
+	maps_release(&m);
+}
+
+static void has_no_maps_of_nobody(void **state)
+{
+	struct tracee nobody = { .tid = INT32_MAX };
+	struct maps m;
+
+	(void)state;
+	maps_read(&nobody, &m);
+	assert_int_equal(m.lines.len, 0);
+	assert_int_equal(maps_find_gap(&m, 0x400000), 0);
+	maps_release(&m);
+}
+
+/* A program's memory is another one's later, without what was in it; but not if that was much. */
+static void uses_memory_again(void **state)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	struct agent_space space = { 0 };
+	struct agent_thread at = { .space = &space, .slot = 1, .tail = 5000 };
+	struct agent_image *im;
+	uint8_t *memory;
+	unsigned int turn;
+
+	(void)state;
+	im = agent_new_image(a);
+	assert_non_null(im);
+	memory = im->shared;
+	for (turn = 0; turn < 2; turn++) {
+		space.image = im;
+		at.block = agent_block_of(im, 1);
+		at.ring_bytes = WIRE_RING_FIRST_BYTES * (1 + turn);
+		assert_int_equal(((uint8_t *)at.block)[WIRE_BLOCK_BYTES + 4999], 0);
+		((uint8_t *)at.block)[WIRE_BLOCK_BYTES + 4999] = 1;
+		agent_clear_slot(&at);
+		agent_free_image(a, im);
+		assert_int_equal(a->nr_spare, 1 - turn);
+		im = agent_new_image(a);
+		assert_non_null(im);
+		assert_true(turn || im->shared == memory);
+	}
+	agent_free_image(a, im);
+	agent_images_release(a);
+	free(a);
+}
+
 /* The same answer whenever and in whichever order it is asked, and close to the clock. */
 static void counts_time_by_the_counter(void **state)
 {
@@ -658,6 +731,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_time_by_the_counter),
+		cmocka_unit_test(reads_maps),
+		cmocka_unit_test(has_no_maps_of_nobody),
+		cmocka_unit_test(uses_memory_again),
 		cmocka_unit_test(decodes),
 		cmocka_unit_test(knows_what_is_in_eax),
 		cmocka_unit_test(finds_sites),

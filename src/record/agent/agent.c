@@ -72,24 +72,11 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	return 0;
 }
 
-static void free_image(struct agent *a, struct agent_image *im)
-{
-	struct agent_image **at = &a->images;
-
-	while (*at && *at != im)
-		at = &(*at)->next;
-	if (*at)
-		*at = im->next;
-	outlive_unmap(a, im->shared);
-	free(im);
-}
-
 void agent_free(struct agent *a)
 {
 	if (!a)
 		return;
-	while (a->images)
-		free_image(a, a->images);
+	agent_images_release(a);
 	agent_texts_release(a);
 	agent_programs_release(a);
 	ticks_release(&a->ticks);
@@ -108,7 +95,7 @@ void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES])
 
 static uint64_t slot_offset(unsigned int slot)
 {
-	return WIRE_SLOTS_AT + (uint64_t)slot * WIRE_SLOT_BYTES;
+	return (uint64_t)slot * WIRE_SLOT_BYTES;
 }
 
 struct wire_block *agent_block_of(const struct agent_image *im, unsigned int slot)
@@ -140,7 +127,7 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 		.off = im->off,
 		.ring = im->remote + slot_offset(slot) + WIRE_BLOCK_BYTES,
 		.ring_bytes = WIRE_RING_FIRST_BYTES,
-		.rules = im->remote,
+		.rules = im->common,
 		.where = names_where(tr->agent, t),
 		.tells = tr->agent->netless,
 		.master = outlive_master(tr->agent, im),
@@ -155,6 +142,7 @@ static void release_thread(struct tracer *tr, struct tracee *t)
 	struct agent_thread *at = t->agent;
 	struct agent_space *space = at->space;
 
+	agent_clear_slot(at);
 	if (at->slot)
 		space->image->slots[at->slot] = false;
 	t->agent = NULL;
@@ -163,7 +151,7 @@ static void release_thread(struct tracer *tr, struct tracee *t)
 		return;
 	agent_program_note(space->program, space->nr_calls);
 	if (!--space->image->nr_spaces)
-		free_image(tr->agent, space->image);
+		agent_free_image(tr->agent, space->image);
 	agent_texts_forget(space);
 	free(space);
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -20,18 +21,30 @@
 #include "record/inproc/agent.h"
 
 #define CODE_SELECTOR_64 0x33
-/* Behind the agent's text stands the name of the memory, as /proc/self/maps has it. */
+
+/* As /proc/self/maps has it. */
 #define MEMORY_NAME "reprise"
+
+/* What the thread is made to do: it stands behind the agent's text. */
+#define AREAS_MAX 2u
+#define CALLS_AT_MOST (AREAS_MAX + 6)
+
+struct orders {
+	char common[64], image[64]; /* names of our descriptors */
+	struct wire_call calls[CALLS_AT_MOST + 1];
+};
+
+static_assert(CALLS_AT_MOST <= REMOTE_LIST_MAX, "they are made in one go");
 
 static size_t text_bytes(void)
 {
-	return (size_t)(__stop_agent_text - __start_agent_text);
+	return ((size_t)(__stop_agent_text - __start_agent_text) + 7) / 8 * 8;
 }
 
 static int64_t call_map_text(const struct remote *r)
 {
 	return remote_call(r, SYS_mmap,
-			   (uint64_t[]){ WIRE_AGENT_BASE, text_bytes() + sizeof(MEMORY_NAME),
+			   (uint64_t[]){ WIRE_AGENT_BASE, text_bytes() + sizeof(struct orders),
 					 PROT_READ | PROT_EXEC,
 					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
 					 UINT64_MAX, 0 });
@@ -61,83 +74,174 @@ static int64_t map_text(struct tracee *t, uint64_t syscall)
 	ret = call_map_text(&r);
 	if (!syscall && !remote_write(t, r.at, kept, sizeof(kept)))
 		return -EFAULT;
-	if (ret >= 0 && (ret != WIRE_AGENT_BASE ||
-			 !remote_write(t, WIRE_AGENT_BASE, __start_agent_text, text_bytes())))
-		return -EFAULT;
-	return ret;
+	return ret < 0 || ret == WIRE_AGENT_BASE ? ret : -EFAULT;
 }
 
-/* What is behind a descriptor of the thread's, for us; NULL: it cannot be had. */
-static uint8_t *map_here(struct agent *a, const struct tracee *t, int64_t there)
+/* Where stubs will be needed: near each text, as far as one area does not serve several. */
+static unsigned int choose_areas(const struct maps *m, uint64_t ret[AREAS_MAX])
+{
+	unsigned int nr = 0, k;
+	size_t i;
+
+	for (i = 0; i < m->lines.len && nr < AREAS_MAX; i++) {
+		const struct map_line *l = &m->lines.items[i];
+
+		for (k = 0; k < nr && !maps_are_near(ret[k], l->start); k++)
+			;
+		if (!maps_is_text(l) || k < nr)
+			continue;
+		ret[nr] = maps_find_gap(m, l->start);
+		nr += ret[nr] != 0;
+	}
+	return nr;
+}
+
+/* Three calls: a descriptor of ours is opened there, mapped, and closed. */
+static void order_map(struct wire_call *at, uint64_t name, uint64_t bytes, bool is_writable)
+{
+	at[0] = (struct wire_call){ .nr = SYS_openat,
+				    .args = { (uint64_t)AT_FDCWD, name,
+					      (is_writable ? O_RDWR : O_RDONLY) | O_CLOEXEC },
+				    .flags = WIRE_CALL_KEEP };
+	at[1] = (struct wire_call){ .nr = SYS_mmap,
+				    .args = { 0, bytes, PROT_READ | (is_writable ? PROT_WRITE : 0),
+					      MAP_SHARED | MAP_NORESERVE, 0, 0 },
+				    .flags = WIRE_CALL_FD_FIFTH };
+	at[2] = (struct wire_call){ .nr = SYS_close, .flags = WIRE_CALL_FD_FIRST };
+}
+
+/* Areas first: the kernel might choose their places for the others. */
+static unsigned int give_orders(const struct agent *a, const struct agent_image *im,
+				const uint64_t *areas, unsigned int nr_areas, struct orders *ret)
+{
+	uint64_t at = WIRE_AGENT_BASE + text_bytes();
+	unsigned int i;
+
+	*ret = (struct orders){ .common = "" };
+	(void)snprintf(ret->common, sizeof(ret->common), "/proc/%d/fd/%d", (int)getpid(),
+		       a->common_fd);
+	(void)snprintf(ret->image, sizeof(ret->image), "/proc/%d/fd/%d", (int)getpid(), im->fd);
+	for (i = 0; i < nr_areas; i++)
+		ret->calls[i] = agent_area_call(areas[i]);
+	order_map(&ret->calls[i], at + offsetof(struct orders, common), WIRE_COMMON_BYTES, false);
+	order_map(&ret->calls[i + 3], at + offsetof(struct orders, image), WIRE_IMAGE_BYTES, true);
+	ret->calls[i + 6].nr = WIRE_CALLS_END;
+	return i + 6;
+}
+
+static bool write_text(struct tracee *t, const struct orders *o)
+{
+	size_t len = (size_t)(__stop_agent_text - __start_agent_text), at = text_bytes();
+	uint8_t *both = xcalloc(1, at + sizeof(*o));
+	bool done;
+
+	memcpy(both, __start_agent_text, len);
+	memcpy(both + at, o, sizeof(*o));
+	done = remote_write(t, WIRE_AGENT_BASE, both, at + sizeof(*o));
+	free(both);
+	return done;
+}
+
+/* Where processes have other numbers, the names of our descriptors may lead to other files. */
+static bool are_ours(struct tracee *t, const struct agent *a, const struct agent_image *im)
+{
+	struct wire_rule rules[16];
+	struct wire_block block;
+
+	return remote_read(t, im->common, rules, sizeof(rules)) &&
+	       !memcmp(rules, a->common, sizeof(rules)) &&
+	       remote_read(t, im->remote, &block, sizeof(block)) &&
+	       !memcmp(&block, im->shared, sizeof(block));
+}
+
+static void unmap(const struct agent *a, struct tracee *t, int64_t at, uint64_t bytes)
+{
+	struct remote r = { t, outlive_remote(a) };
+
+	if (at >= 0 || at < -4095)
+		(void)remote_call(&r, SYS_munmap, (uint64_t[]){ (uint64_t)at, bytes, 0, 0, 0, 0 });
+}
+
+/* Lets the program map the memory that we have behind the descriptors. */
+static bool map_shared(struct tracer *tr, struct tracee *t, struct agent_space *space,
+		       const struct maps *m)
+{
+	struct agent_image *im = space->image;
+	uint64_t areas[AREAS_MAX];
+	unsigned int nr_areas = choose_areas(m, areas), nr, i;
+	int64_t done[CALLS_AT_MOST];
+	struct orders o;
+
+	nr = give_orders(tr->agent, im, areas, nr_areas, &o);
+	if (!write_text(t, &o) ||
+	    remote_make_list(t, WIRE_AGENT_BASE + text_bytes() + offsetof(struct orders, calls), nr,
+			     done) < 0)
+		return false;
+	im->common = (uint64_t)done[nr_areas + 1];
+	im->remote = (uint64_t)done[nr_areas + 4];
+	for (i = 0; i < nr_areas; i++) {
+		if (done[i] == (int64_t)areas[i])
+			agent_add_area(space, areas[i]);
+	}
+	if (are_ours(t, tr->agent, im))
+		return true;
+	unmap(tr->agent, t, done[nr_areas + 1], WIRE_COMMON_BYTES);
+	unmap(tr->agent, t, done[nr_areas + 4], WIRE_IMAGE_BYTES);
+	return false;
+}
+
+/* Its first slot is for those that get none, and tells it from other memory. */
+static void begin_image(struct tracer *tr, struct agent_image *im)
+{
+	struct wire_block *b = agent_block_of(im, 0);
+
+	*b = (struct wire_block){ .off = 1,
+				  .alive = outlive_word(tr->agent),
+				  .cpu_tsc = ++tr->agent->nr_images + tr->start_ns };
+}
+
+/* Memory behind a descriptor of the thread's; false: it cannot be had. */
+static bool take_memory(struct tracer *tr, const struct tracee *t, int64_t there,
+			struct agent_image *im)
 {
 	AUTO_CLOSE int fd = -1;
 	char name[64];
-	uint8_t *p;
 
 	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%lld", (int)t->tid, (long long)there);
 	fd = open(name, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)WIRE_SHARED_BYTES) < 0)
-		return NULL;
-	p = outlive_map(a, fd);
-	if (p)
-		memcpy(p, a->rules, sizeof(a->rules));
-	return p;
+	if (fd < 0 || ftruncate(fd, (off_t)(WIRE_IMAGE_BYTES + WIRE_COMMON_BYTES)) < 0 ||
+	    pwrite(fd, tr->agent->common, WIRE_COMMON_BYTES, (off_t)WIRE_IMAGE_BYTES) !=
+		    (ssize_t)WIRE_COMMON_BYTES)
+		return false;
+	return agent_image_adopt(tr->agent, im, fd);
 }
 
 /*
- * Memory that both have. The program makes it, since it may have neither the right nor the /proc
- * to open what is ours, and we open what is its.
+ * A program may have neither the right nor the /proc to open what is ours: then it makes the
+ * memory, and we open that. It has a copy of what all share, which nobody brings up to date.
  */
-static uint8_t *map_shared(struct agent *a, struct tracee *t, uint64_t *ret_remote)
+static bool map_made_there(struct tracer *tr, struct tracee *t, struct agent_image *im)
 {
-	struct remote r = { t, outlive_remote(a) };
+	struct remote r = { t, outlive_remote(tr->agent) };
 	uint64_t at = WIRE_AGENT_BASE + text_bytes();
 	int64_t there, remote = -1;
-	uint8_t *p;
 
 	if (!remote_write(t, at, MEMORY_NAME, sizeof(MEMORY_NAME)))
-		return NULL;
+		return false;
 	there = remote_call(&r, SYS_memfd_create, (uint64_t[]){ at, MFD_CLOEXEC, 0, 0, 0, 0 });
 	if (there < 0)
-		return NULL;
-	p = map_here(a, t, there);
-	if (p)
+		return false;
+	if (take_memory(tr, t, there, im))
 		remote =
 			remote_call(&r, SYS_mmap,
-				    (uint64_t[]){ 0, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+				    (uint64_t[]){ 0, WIRE_IMAGE_BYTES + WIRE_COMMON_BYTES,
+						  PROT_READ | PROT_WRITE,
 						  MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
 	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
-	if (p && remote < 0) {
-		outlive_unmap(a, p);
-		p = NULL;
-	}
-	*ret_remote = (uint64_t)remote;
-	return p;
-}
-
-static struct agent_image *new_image(struct tracer *tr, struct tracee *t, uint64_t syscall)
-{
-	struct agent_image *im;
-	uint64_t remote = 0;
-	uint8_t *p = NULL;
-	int64_t text;
-
-	outlive_guard(tr, t, true);
-	text = map_text(t, syscall);
-	outlive_guard(tr, t, false);
-	if (text >= 0)
-		p = map_shared(tr->agent, t, &remote);
-	if (!p)
-		return NULL;
-	im = xcalloc(1, sizeof(*im));
-	im->shared = p;
-	im->remote = remote;
-	agent_block_of(im, 0)->off = 1;
-	agent_block_of(im, 0)->master = outlive_master(tr->agent, im);
-	names_begin_image(tr->agent, im);
-	im->next = tr->agent->images;
-	tr->agent->images = im;
-	return im;
+	im->remote = (uint64_t)remote;
+	im->common = im->remote + WIRE_IMAGE_BYTES;
+	begin_image(tr, im);
+	return remote >= 0;
 }
 
 bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
@@ -146,18 +250,34 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	/* What a handler may be above of could not all be changed, and would not be seen. */
 	bool too_late = tr->agent->netless && hope && hope->signalled;
 	struct agent_space *space;
-	struct agent_image *im = too_late ? NULL : new_image(tr, t, syscall);
+	struct agent_image *im = too_late ? NULL : agent_new_image(tr->agent);
+	struct maps m = { 0 };
+	bool is_in;
 
 	if (!im)
 		return false; /* recorded by the tracer alone */
 	space = xcalloc(1, sizeof(*space));
 	space->image = im;
+	begin_image(tr, im);
+	maps_read(t, &m);
+	outlive_guard(tr, t, true);
+	is_in = map_text(t, syscall) >= 0 &&
+		(map_shared(tr, t, space, &m) || map_made_there(tr, t, im));
+	outlive_guard(tr, t, false);
+	if (!is_in) {
+		maps_release(&m);
+		agent_free_image(tr->agent, im);
+		free(space);
+		return false;
+	}
 	space->signalled = hope && hope->signalled;
 	im->nr_spaces = 1;
+	agent_block_of(im, 0)->master = outlive_master(tr->agent, im);
 	agent_join(tr, t, space);
 	agent_first_stop(t);
-	agent_texts_patch_image(tr, t, hope);
+	agent_texts_patch_image(tr, t, hope, &m);
 	netless_check_image(tr, t);
+	maps_release(&m);
 	found_forget(tr->found, t->space); /* it has more maps now */
 	return true;
 }

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "model/wire.h"
 #include "record/agent/agent.h"
+#include "record/agent/maps.h"
 #include "record/agent/net.h"
 #include "record/agent/sites.h"
 #include "record/agent/ticks.h"
@@ -22,10 +23,15 @@ struct agent {
 	struct map programs; /* struct program_key -> struct agent_program: of auto (late.c) */
 	struct map files; /* struct file_key -> struct text_file */
 	struct agent_image *images; /* all of them */
+	uint64_t nr_images; /* that there were */
 	uint64_t after_calls; /* of a process: then it gets the agent; 0: at its execve */
 	uint64_t nr_changes; /* of the tree: how often names came to mean something else */
-	unsigned int nr_dirs; /* in this set, of which every image has a copy */
-	uint64_t dirs[WIRE_NR_DIRS];
+	int common_fd;
+	uint8_t *
+		common; /* what all programs share (model/wire.h); NULL: no program has an agent yet */
+	unsigned int nr_names, nr_dirs; /* in the sets there */
+	struct agent_image *spare; /* memory of ended images, for the next ones */
+	unsigned int nr_spare;
 	struct net *net; /* NULL: no audit */
 	uint64_t nr_events; /* that the agent recorded */
 	uint64_t nr_missed; /* reads of memory that the agent should have copied */
@@ -40,14 +46,15 @@ struct agent {
 struct agent_image {
 	struct agent_image *next;
 	unsigned int nr_spaces;
+	int fd; /* of its memory */
 	uint8_t *shared; /* here */
-	uint64_t remote; /* there */
+	uint64_t remote, common; /* there: its own memory, and what all share */
 	bool off;
-	unsigned int nr_names; /* in the set */
+	bool is_large; /* more of it was used than is worth clearing */
 	bool slots[WIRE_NR_SLOTS]; /* taken; the first is for threads that find none free */
 };
 
-#define AREA_BYTES_OF_STUBS 0x40000
+#define AREA_BYTES_OF_STUBS MAPS_GAP_BYTES
 #define AREAS_MAX_OF_STUBS 16
 
 struct stub_area {
@@ -141,6 +148,17 @@ void agent_programs_release(struct agent *a);
  */
 bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall);
 
+/* image.c: memory. */
+
+/* Memory for a program; NULL: none. */
+struct agent_image *agent_new_image(struct agent *a);
+/* It gets another one, of at least WIRE_IMAGE_BYTES, which is not used again; false: it has what it had. */
+bool agent_image_adopt(struct agent *a, struct agent_image *im, int fd);
+/* Its thread is gone. */
+void agent_clear_slot(const struct agent_thread *at);
+void agent_free_image(struct agent *a, struct agent_image *im);
+void agent_images_release(struct agent *a);
+
 /* agent.c */
 
 struct wire_block *agent_block_of(const struct agent_image *im, unsigned int slot);
@@ -158,6 +176,12 @@ struct remote {
 
 /* What the call returned, or -errno when the thread could not be made to. */
 int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6]);
+/*
+ * A list of calls that the agent makes in one go: it stands there. -errno when
+ * it could not be made to; what they returned is not looked at.
+ */
+#define REMOTE_LIST_MAX 16
+int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *ret);
 /* Whether that instruction stands there. */
 bool remote_is_syscall(const struct tracee *t, uint64_t addr);
 /*
@@ -194,7 +218,11 @@ void agent_texts_name(const struct tracee *t, uint64_t addr, char ret[AGENT_PLAC
 void agent_texts_copy(const struct agent_space *from, struct agent_space *to);
 void agent_texts_forget(struct agent_space *space);
 /* All that the kernel has mapped at the execve; with hope, also what the loader has since then. */
-void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct agent_hope *hope);
+void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct agent_hope *hope,
+			     const struct maps *m);
+/* Room for stubs: the call that maps it there; when it has been made. */
+struct wire_call agent_area_call(uint64_t at);
+void agent_add_area(struct agent_space *space, uint64_t start);
 void agent_texts_release(struct agent *a);
 
 /* Of a site of a text. */
@@ -223,7 +251,8 @@ void outlive_release(struct agent *a);
 /* The memory behind the descriptor, for a new image; NULL: it cannot be had. */
 uint8_t *outlive_map(struct agent *a, int fd);
 void outlive_unmap(struct agent *a, uint8_t *shared);
-/* Where the program finds the word that says whether we live; 0: it does not look. */
+/* The word that says whether we live; where the program finds it, 0: it does not look. */
+uint32_t outlive_word(const struct agent *a);
 uint64_t outlive_master(const struct agent *a, const struct agent_image *im);
 /* From begin to end the thread's process cannot go on without us. */
 void outlive_guard(struct tracer *tr, const struct tracee *t, bool begin);
@@ -236,8 +265,6 @@ uint64_t outlive_entry(const struct agent *a);
 
 /* What names mean to a thread now; for its block. */
 uint64_t names_where(const struct agent *a, const struct tracee *t);
-/* A new image knows of the directories that others have read. */
-void names_begin_image(const struct agent *a, struct agent_image *im);
 
 /* choice.c: chosen paths. */
 

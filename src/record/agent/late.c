@@ -27,7 +27,7 @@
 #define SYSCALL_BYTES 2u
 
 /* A program whose processes make so many calls gains by an agent that is there from the beginning. */
-#define MANY_CALLS 80u
+#define MANY_CALLS 30u
 
 /* Programs. */
 

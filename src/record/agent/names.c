@@ -51,33 +51,21 @@ static unsigned int add_hash(uint64_t *set, unsigned int size, unsigned int nr, 
 	return nr + 1;
 }
 
-static void add_name(struct agent_image *im, uint64_t name)
+static void add_name(struct agent *a, uint64_t name)
 {
-	uint64_t *names = (uint64_t *)(void *)(im->shared + WIRE_RULES_BYTES);
+	uint64_t *names = (uint64_t *)(void *)(a->common + WIRE_RULES_BYTES);
 
-	im->nr_names = add_hash(names, WIRE_NR_NAMES, im->nr_names, name);
+	a->nr_names = add_hash(names, WIRE_NR_NAMES, a->nr_names, name);
 }
 
-/* Directories stay listed whatever names mean, so they are known to all images, also later ones. */
-
-static uint64_t *dirs_of(struct agent_image *im)
-{
-	return (uint64_t *)(void *)(im->shared + WIRE_RULES_BYTES + WIRE_NAMES_BYTES);
-}
-
-void names_begin_image(const struct agent *a, struct agent_image *im)
-{
-	memcpy(dirs_of(im), a->dirs, sizeof(a->dirs));
-}
-
+/* Directories stay listed whatever names mean. */
 static void add_directory(struct agent *a, uint64_t hash)
 {
-	struct agent_image *im;
-	unsigned int nr = a->nr_dirs;
+	uint64_t *dirs = (uint64_t *)(void *)(a->common + WIRE_RULES_BYTES + WIRE_NAMES_BYTES);
 
-	a->nr_dirs = add_hash(a->dirs, WIRE_NR_DIRS, nr, hash);
-	for (im = a->images; im; im = im->next)
-		(void)add_hash(dirs_of(im), WIRE_NR_DIRS, nr, hash);
+	if (!a->common)
+		return;
+	a->nr_dirs = add_hash(dirs, WIRE_NR_DIRS, a->nr_dirs, hash);
 }
 
 static void add_paths(struct tracer *tr, struct tracee *t)
@@ -89,9 +77,8 @@ static void add_paths(struct tracer *tr, struct tracee *t)
 
 		if (t->row->args[i].kind == KIND_PATH && d && d->bytes &&
 		    d->kept_bytes == d->len_bytes) /* and a NUL behind them */
-			add_name(t->agent->space->image,
-				 wire_name(names_where(tr->agent, t), t->nr, (const char *)d->bytes,
-					   d->len_bytes + 1));
+			add_name(tr->agent, wire_name(names_where(tr->agent, t), t->nr,
+						      (const char *)d->bytes, d->len_bytes + 1));
 	}
 }
 

@@ -13,7 +13,7 @@
  *
  * Whatever is done to a stopped thread is one write to its registers, or can be ended by the
  * thread itself (agent_remote), and jumps are written when what they lead to is there. At two moments
- * that is not so: while the agent's own text is mapped, and a call put back; if the
+ * that is not so: while the agent enters, up to its first jump, and a call put back; if the
  * recorder dies within these the process ends with it.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@
 
 static uint64_t word_at(void)
 {
-	return WIRE_SLOTS_AT + offsetof(struct wire_block, alive);
+	return offsetof(struct wire_block, alive);
 }
 
 void outlive_init(struct agent *a)
@@ -57,17 +57,16 @@ static uint8_t *map_with_entry(struct agent *a, int fd)
 
 	if (a->nr_entries == IMAGES_MAX)
 		return NULL;
-	p = mmap(NULL, PAGE_BYTES + WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+	p = mmap(NULL, PAGE_BYTES + WIRE_IMAGE_BYTES, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	if (mmap(p + PAGE_BYTES, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+	if (mmap(p + PAGE_BYTES, WIRE_IMAGE_BYTES, PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED) {
-		(void)munmap(p, PAGE_BYTES + WIRE_SHARED_BYTES);
+		(void)munmap(p, PAGE_BYTES + WIRE_IMAGE_BYTES);
 		return NULL;
 	}
 	entry = (struct robust_list *)(void *)p;
-	((struct wire_block *)(void *)(p + PAGE_BYTES + WIRE_SLOTS_AT))->alive = (uint32_t)gettid();
 	entry->next = a->robust.list.next;
 	a->robust.list.next = entry;
 	a->nr_entries++;
@@ -80,8 +79,7 @@ uint8_t *outlive_map(struct agent *a, int fd)
 
 	if (a->outlives)
 		return map_with_entry(a, fd);
-	p = mmap(NULL, WIRE_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-		 0);
+	p = mmap(NULL, WIRE_IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 
@@ -91,14 +89,19 @@ void outlive_unmap(struct agent *a, uint8_t *shared)
 	struct robust_list *before = &a->robust.list;
 
 	if (!a->outlives) {
-		(void)munmap(shared, WIRE_SHARED_BYTES);
+		(void)munmap(shared, WIRE_IMAGE_BYTES);
 		return;
 	}
 	while (before->next != entry)
 		before = before->next;
 	before->next = entry->next;
 	a->nr_entries--;
-	(void)munmap(entry, PAGE_BYTES + WIRE_SHARED_BYTES);
+	(void)munmap(entry, PAGE_BYTES + WIRE_IMAGE_BYTES);
+}
+
+uint32_t outlive_word(const struct agent *a)
+{
+	return a->outlives ? (uint32_t)gettid() : 0;
 }
 
 uint64_t outlive_master(const struct agent *a, const struct agent_image *im)

@@ -15,6 +15,7 @@
 #include "record/inproc/agent.h"
 
 #define EARLY_SIGNALS_MAX 8
+#define SYSCALL_BYTES 2u
 
 /* Signals that cannot be held back, and came while the thread worked for us. */
 struct early_signals {
@@ -38,14 +39,14 @@ static bool wait_for_stop(pid_t tid, int *ret_status)
 	return true;
 }
 
-/* Steps over the instruction; the call may stop once more for the filter. */
-static int step_over(const struct remote *r, struct early_signals *early)
+/* Lets the thread go until it traps; a call may stop once more for the filter. */
+static int run_to_trap(const struct remote *r, int request, struct early_signals *early)
 {
 	pid_t tid = r->t->tid;
 	int status;
 
 	for (;;) {
-		if (ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) < 0)
+		if (ptrace(request, tid, NULL, NULL) < 0)
 			return -errno;
 		if (!wait_for_stop(tid, &status))
 			return -ESRCH;
@@ -58,66 +59,124 @@ static int step_over(const struct remote *r, struct early_signals *early)
 	}
 }
 
-static int64_t call_with(const struct remote *r, const struct user_regs_struct *before, long nr,
-			 const uint64_t args[6])
-{
-	struct user_regs_struct regs = *before;
-	struct early_signals early = { .nr = 0 };
-	uint64_t all = ~UINT64_C(0);
-	unsigned int i;
-	int64_t ret;
+/* What a thread was before it worked for us. */
+struct kept_thread {
+	struct user_regs_struct regs;
+	uint64_t mask;
+};
 
+static int keep_thread(const struct remote *r, struct kept_thread *ret)
+{
+	pid_t tid = r->t->tid;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &ret->regs) < 0 ||
+	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(ret->mask), &ret->mask) < 0)
+		return -errno;
+	return 0;
+}
+
+/* From here on the thread can go on without us, whatever it is in. */
+static bool note_state(const struct remote *r, const struct kept_thread *kept)
+{
+	const struct user_regs_struct *regs = &kept->regs;
+	uint64_t state[AGENT_REMOTE_STATE_NR] = { kept->mask, regs->rax, regs->rdi,
+						  regs->rsi,  regs->rdx, regs->r10,
+						  regs->r8,   regs->r9,	 regs->rip };
+
+	return r->at != AGENT_ADDRESS(agent_remote) ||
+	       remote_write(r->t, AGENT_ADDRESS(agent_remote_state), state, sizeof(state));
+}
+
+/* Fails only when it is gone. */
+static void put_back_thread(const struct remote *r, struct kept_thread *kept,
+			    const struct early_signals *early)
+{
+	pid_t tid = r->t->tid;
+	unsigned int i;
+
+	for (i = 0; i < early->nr; i++)
+		(void)syscall(SYS_tgkill, r->t->pid, tid, early->signo[i]);
+	kept->regs.orig_rax = UINT64_MAX; /* it is not in a call that could be made again */
+	/* The registers first, and last: without us it puts the mask back with them. */
+	(void)ptrace(PTRACE_SETSIGMASK, tid, sizeof(kept->mask), &kept->mask);
+	(void)ptrace(PTRACE_SETREGS, tid, NULL, &kept->regs);
+}
+
+/* From these registers on to the trap at `end`; *regs: as they are then. */
+static int work(const struct remote *r, int request, uint64_t end, struct user_regs_struct *regs,
+		struct early_signals *early)
+{
+	uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1)); /* that one ends the work */
+	int ret;
+
+	regs->orig_rax = UINT64_MAX;
+	if (ptrace(PTRACE_SETREGS, r->t->tid, NULL, regs) < 0 ||
+	    ptrace(PTRACE_SETSIGMASK, r->t->tid, sizeof(all), &all) < 0)
+		return -errno;
+	for (;;) {
+		ret = run_to_trap(r, request, early);
+		if (!ret && ptrace(PTRACE_GETREGS, r->t->tid, NULL, regs) < 0)
+			ret = -errno;
+		if (ret || regs->rip == end)
+			return ret;
+		/* A trap that somebody has sent. */
+		if (early->nr == EARLY_SIGNALS_MAX)
+			return -EFAULT;
+		early->signo[early->nr++] = SIGTRAP;
+	}
+}
+
+int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6])
+{
+	struct early_signals early = { .nr = 0 };
+	struct user_regs_struct regs;
+	struct kept_thread kept;
+	int64_t ret = keep_thread(r, &kept);
+
+	if (!ret && !note_state(r, &kept))
+		ret = -EFAULT;
+	if (ret)
+		return ret;
+	regs = kept.regs;
 	regs.rip = r->at;
 	regs.rax = (uint64_t)nr;
-	regs.orig_rax = UINT64_MAX;
 	regs.rdi = args[0];
 	regs.rsi = args[1];
 	regs.rdx = args[2];
 	regs.r10 = args[3];
 	regs.r8 = args[4];
 	regs.r9 = args[5];
-	if (ptrace(PTRACE_SETREGS, r->t->tid, NULL, &regs) < 0 ||
-	    ptrace(PTRACE_SETSIGMASK, r->t->tid, sizeof(all), &all) < 0)
-		return -errno;
-	ret = step_over(r, &early);
-	if (!ret)
-		ret = ptrace(PTRACE_GETREGS, r->t->tid, NULL, &regs) < 0 ? -errno
-									 : (int64_t)regs.rax;
-	for (i = 0; i < early.nr; i++)
-		(void)syscall(SYS_tgkill, r->t->pid, r->t->tid, early.signo[i]);
-	return ret;
+	ret = work(r, PTRACE_SINGLESTEP, r->at + SYSCALL_BYTES, &regs, &early);
+	put_back_thread(r, &kept, &early);
+	return ret ? ret : (int64_t)regs.rax;
 }
 
-/* From here on the thread can go on without us, whatever it is in. */
-static bool note_state(const struct remote *r, const struct user_regs_struct *regs, uint64_t mask)
+#define RED_ZONE_BYTES 128u
+
+int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *ret)
 {
-	uint64_t state[AGENT_REMOTE_STATE_NR] = { mask,	     regs->rax, regs->rdi,
-						  regs->rsi, regs->rdx, regs->r10,
-						  regs->r8,  regs->r9,	regs->rip };
+	struct remote r = { .t = t };
+	struct early_signals early = { .nr = 0 };
+	struct user_regs_struct regs;
+	struct kept_thread kept;
+	int64_t pushed[REMOTE_LIST_MAX];
+	uint64_t sp;
+	unsigned int i;
+	int status = nr <= REMOTE_LIST_MAX ? keep_thread(&r, &kept) : -E2BIG;
 
-	return r->at != AGENT_ADDRESS(agent_remote) ||
-	       remote_write(r->t, AGENT_ADDRESS(agent_remote_state), state, sizeof(state));
-}
-
-int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6])
-{
-	struct user_regs_struct before;
-	pid_t tid = r->t->tid;
-	uint64_t mask;
-	int64_t ret;
-
-	if (ptrace(PTRACE_GETREGS, tid, NULL, &before) < 0 ||
-	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask) < 0)
-		return -errno;
-	if (!note_state(r, &before, mask))
-		return -EFAULT;
-	/* The registers first, and last: without us it puts the mask back with them. */
-	ret = call_with(r, &before, nr, args);
-	/* It is not in a call that could be made again. */
-	before.orig_rax = UINT64_MAX;
-	(void)ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask); /* fails only when it is gone */
-	(void)ptrace(PTRACE_SETREGS, tid, NULL, &before); /* likewise */
-	return ret;
+	if (status)
+		return status;
+	regs = kept.regs;
+	regs.rip = AGENT_ADDRESS(agent_begin);
+	regs.r12 = list;
+	regs.rsp = sp = (kept.regs.rsp - RED_ZONE_BYTES) & ~UINT64_C(15);
+	status = work(&r, PTRACE_CONT, AGENT_ADDRESS(agent_begun), &regs, &early);
+	if (!status && !remote_read(t, sp - nr * sizeof(*pushed), pushed, nr * sizeof(*pushed)))
+		status = -EFAULT;
+	put_back_thread(&r, &kept, &early);
+	for (i = 0; i < nr && !status; i++)
+		ret[i] = pushed[nr - 1 - i];
+	return status;
 }
 
 bool remote_is_syscall(const struct tracee *t, uint64_t addr)

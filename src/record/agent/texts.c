@@ -24,14 +24,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/agent/inside.h"
-#include "record/inproc/agent.h"
+#include "record/agent/patcher.h"
 
 /* No text is larger; a file that claims to be is left alone. */
 #define FILE_MAX_BYTES ((off_t)1 << 30)
-/* How far a jump may go, with room for the text itself. */
-#define REACH_BYTES (UINT64_C(0x7f000000))
-#define LOWEST_ADDRESS UINT64_C(0x100000)
 /* Well below the usual limit of 1024 descriptors. */
 #define FILES_MAX 256u
 #define TEXTS_MAX 256u
@@ -99,209 +95,10 @@ void agent_texts_release(struct agent *a)
 	map_release(&a->files);
 }
 
-/* Stubs. */
-
-static bool is_near(uint64_t a, uint64_t b)
-{
-	return a < b ? b - a < REACH_BYTES : a - b < REACH_BYTES;
-}
-
-struct map_line {
-	uint64_t start, end, offset, ino;
-	char perms[5];
-	char path[PATH_MAX]; /* as the process sees it; or another word, or empty */
-};
-
-static bool parse_line(const char *line, struct map_line *ret)
-{
-	unsigned long long start, end, offset, ino;
-	int at = 0;
-
-	if (sscanf(line, "%llx-%llx %4s %llx %*x:%*x %llu %n", &start, &end, ret->perms, &offset,
-		   &ino, &at) != 5)
-		return false;
-	(void)snprintf(ret->path, sizeof(ret->path), "%.*s", (int)strcspn(line + at, "\n"),
-		       line + at);
-	ret->start = start;
-	ret->end = end;
-	ret->offset = offset;
-	ret->ino = ino;
-	return true;
-}
-
-/* Calls back for each line; ends early when that returns false. */
-static void each_map(const struct tracee *t, bool (*line)(void *of, const struct map_line *m),
-		     void *of)
-{
-	char name[64], text[PATH_MAX + 128];
-	struct map_line m;
-	bool whole = true, go_on = true;
-	FILE *f;
-
-	(void)snprintf(name, sizeof(name), "/proc/%d/maps", (int)t->tid);
-	f = fopen(name, "re");
-	if (!f)
-		return;
-	while (go_on && fgets(text, sizeof(text), f)) {
-		/* The rest of a long line is a part of a file's name. */
-		if (whole && parse_line(text, &m))
-			go_on = line(of, &m);
-		whole = strchr(text, '\n') != NULL;
-	}
-	(void)fclose(f); /* only read from */
-}
-
-/* A gap near a text, right below what is mapped above it: nothing grows down into there. */
-struct gap_search {
-	uint64_t near, last_end, best;
-};
-
-static bool try_gap(void *of, const struct map_line *m)
-{
-	struct gap_search *g = of;
-	uint64_t at = m->start - AREA_BYTES_OF_STUBS;
-
-	if (m->start >= g->last_end + 2 * AREA_BYTES_OF_STUBS && strncmp(m->path, "[stack", 6) &&
-	    at >= LOWEST_ADDRESS && is_near(at, g->near) &&
-	    (!g->best || llabs((int64_t)(at - g->near)) < llabs((int64_t)(g->best - g->near))))
-		g->best = at;
-	g->last_end = m->end;
-	return true;
-}
-
-static struct stub_area *new_area(const struct agent *a, struct tracee *t, uint64_t near)
-{
-	struct agent_space *space = t->agent->space;
-	struct gap_search g = { .near = near };
-	struct remote r = { t, outlive_remote(a) };
-	struct stub_area *area;
-
-	if (space->nr_areas == AREAS_MAX_OF_STUBS)
-		return NULL;
-	each_map(t, try_gap, &g);
-	if (!g.best || remote_call(&r, SYS_mmap,
-				   (uint64_t[]){ g.best, AREA_BYTES_OF_STUBS, PROT_READ | PROT_EXEC,
-						 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-						 UINT64_MAX, 0 }) != (int64_t)g.best)
-		return NULL;
-	area = &space->areas[space->nr_areas++];
-	*area = (struct stub_area){ .start = g.best };
-	return area;
-}
-
-/* may_map: the thread is where it can make a call for us, which is not within one. */
-static struct stub_area *area_near(const struct agent *a, struct tracee *t, uint64_t near,
-				   bool may_map)
-{
-	struct agent_space *space = t->agent->space;
-	unsigned int i;
-
-	for (i = 0; i < space->nr_areas; i++) {
-		struct stub_area *area = &space->areas[i];
-
-		if (is_near(area->start, near) &&
-		    area->used_bytes + SITE_STUB_MAX_BYTES <= AREA_BYTES_OF_STUBS)
-			return area;
-	}
-	return may_map ? new_area(a, t, near) : NULL;
-}
-
-/* Patching. */
-
 static bool is_for_agent(const struct agent *a, const struct site *s)
 {
 	return a->netless || s->nr == SITE_NR_UNKNOWN ||
 	       (s->nr < WIRE_NR_CALLS && a->is_taken[s->nr]);
-}
-
-/* What is being written into a stopped process: stubs are gathered, since they stand side by side. */
-struct patcher {
-	struct tracer *tr;
-	struct tracee *t;
-	int mem; /* of the process */
-	uint64_t ip; /* where its thread is, if that is not in a call */
-	struct stub_area *area;
-	uint64_t stubs_at; /* where those that are gathered begin */
-	uint32_t stubs_len;
-	uint8_t stubs[8192];
-};
-
-static bool open_patcher(struct patcher *p, struct tracer *tr, struct tracee *t, uint64_t ip)
-{
-	char name[64];
-
-	p->tr = tr;
-	p->t = t;
-	p->ip = ip;
-	p->area = NULL;
-	p->stubs_len = 0;
-	(void)snprintf(name, sizeof(name), "/proc/%d/mem", (int)t->tid);
-	p->mem = open(name, O_RDWR | O_CLOEXEC);
-	return p->mem >= 0;
-}
-
-static bool write_at(const struct patcher *p, uint64_t addr, const void *bytes, size_t len)
-{
-	return pwrite(p->mem, bytes, len, (off_t)addr) == (ssize_t)len;
-}
-
-static bool flush_stubs(struct patcher *p)
-{
-	bool done = !p->stubs_len || write_at(p, p->stubs_at, p->stubs, p->stubs_len);
-
-	p->stubs_len = 0;
-	return done;
-}
-
-static void close_patcher(struct patcher *p)
-{
-	/* With jumps to stubs that are not there it cannot go on; it is as good as gone then anyway. */
-	if (!flush_stubs(p))
-		(void)kill(p->t->pid, SIGKILL);
-	(void)close(p->mem); /* what was written is written */
-}
-
-/* Room for a stub near the address; gathered ones of another area are written. */
-static bool find_room(struct patcher *p, uint64_t near)
-{
-	struct stub_area *area = area_near(p->tr->agent, p->t, near, false);
-
-	if (!area)
-		return false;
-	if ((area != p->area || p->stubs_len + SITE_STUB_MAX_BYTES > sizeof(p->stubs)) &&
-	    !flush_stubs(p))
-		return false;
-	p->area = area;
-	if (!p->stubs_len)
-		p->stubs_at = area->start + area->used_bytes;
-	return true;
-}
-
-/* The jump goes in only when its stub is there: false, and this process gets no more of them. */
-static bool patch_site(struct patcher *p, const struct site *s, uint64_t syscall)
-{
-	uint8_t jump[SITE_JUMP_BYTES], now[SITE_WINDOW_MAX_BYTES + 2];
-	uint64_t window = syscall - s->window_bytes, at;
-	size_t len = s->window_bytes + 2u;
-
-	if (pread(p->mem, now, len, (off_t)window) != (ssize_t)len ||
-	    memcmp(now, s->bytes, s->window_bytes) || memcmp(now + s->window_bytes, "\x0f\x05", 2))
-		return true; /* another file, or changed already */
-	if (!find_room(p, window))
-		return false;
-	at = p->stubs_at + p->stubs_len;
-	memset(p->stubs + p->stubs_len, 0, SITE_STUB_MAX_BYTES);
-	len = site_put_stub(s, syscall, at, (uint32_t)outlive_entry(p->tr->agent),
-			    p->stubs + p->stubs_len);
-	if (!len || !site_put_jump(window, at, jump))
-		return false;
-	len = (len + 15) / 16 * 16;
-	p->stubs_len += (uint32_t)len;
-	p->area->used_bytes += (uint32_t)len;
-	/* Without us nobody would write the stub any more. */
-	if (p->tr->agent->outlives && !flush_stubs(p))
-		return false;
-	return write_at(p, window, jump, sizeof(jump));
 }
 
 /*
@@ -329,7 +126,7 @@ static bool patch_text(struct patcher *p, struct agent_text *x, bool all)
 		if ((!all && !s->used) || x->patched[i - x->first] || !may_patch(p, s, syscall) ||
 		    !is_for_agent(p->tr->agent, s))
 			continue;
-		if (!patch_site(p, s, syscall))
+		if (!patcher_change(p, s, syscall))
 			return false; /* what is not patched, the tracer sees */
 		x->patched[i - x->first] = true;
 	}
@@ -361,7 +158,7 @@ static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool a
 	struct patcher p;
 	size_t i;
 
-	if (!space->texts.len || !open_patcher(&p, tr, t, ip))
+	if (!space->texts.len || !patcher_open(&p, tr, t, ip))
 		return;
 	for (i = 0; i < space->texts.len; i++) {
 		struct agent_text *x = &space->texts.items[i];
@@ -371,7 +168,7 @@ static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool a
 		if (!patch_text(&p, x, all))
 			break;
 	}
-	close_patcher(&p);
+	patcher_close(&p);
 }
 
 /* The last one. False: not all of it that should be could be changed. */
@@ -385,10 +182,10 @@ static bool patch_new_text(struct tracer *tr, struct tracee *t, bool all)
 	if (tr->agent->netless && !x->nr)
 		return true;
 	/* Later the thread may be within a call, and cannot make another one. */
-	if (!area_near(tr->agent, t, x->start, true) || !open_patcher(&p, tr, t, 0))
+	if (!patcher_area_near(tr->agent, t, x->start, true) || !patcher_open(&p, tr, t, 0))
 		return false;
 	done = patch_text(&p, x, all);
-	close_patcher(&p);
+	patcher_close(&p);
 	return done;
 }
 
@@ -461,10 +258,10 @@ void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	if (!x || i == x->nr || x->patched[i])
 		return;
 	x->file->sites.list.items[x->first + i].used = true;
-	if (space->nr_threads != 1 || !open_patcher(&p, tr, t, 0))
+	if (space->nr_threads != 1 || !patcher_open(&p, tr, t, 0))
 		return;
 	(void)patch_text(&p, x, false);
-	close_patcher(&p);
+	patcher_close(&p);
 }
 
 enum text_state agent_texts_state(struct tracer *tr, struct tracee *t, uint64_t syscall)
@@ -482,32 +279,25 @@ enum text_state agent_texts_state(struct tracer *tr, struct tracee *t, uint64_t 
 										 : TEXT_NOT_TAKEN;
 }
 
-struct name_search {
-	uint64_t addr;
-	char *ret;
-};
-
-static bool try_name(void *of, const struct map_line *m)
-{
-	struct name_search *s = of;
-
-	if (s->addr < m->start || s->addr >= m->end)
-		return true;
-	if (m->ino)
-		(void)snprintf(s->ret, AGENT_PLACE_MAX_BYTES, "%s+0x%llx", m->path,
-			       (unsigned long long)(s->addr - m->start + m->offset));
-	else
-		(void)snprintf(s->ret, AGENT_PLACE_MAX_BYTES, "%s+0x%llx",
-			       *m->path ? m->path : "[anonymous]", (unsigned long long)s->addr);
-	return false;
-}
-
 void agent_texts_name(const struct tracee *t, uint64_t addr, char ret[AGENT_PLACE_MAX_BYTES])
 {
-	struct name_search s = { addr, ret };
+	const struct map_line *l;
+	struct maps m = { 0 };
 
 	(void)snprintf(ret, AGENT_PLACE_MAX_BYTES, "[unknown]+0x%llx", (unsigned long long)addr);
-	each_map(t, try_name, &s);
+	maps_read(t, &m);
+	for (l = m.lines.items; l < m.lines.items + m.lines.len; l++) {
+		if (addr < l->start || addr >= l->end)
+			continue;
+		if (l->ino)
+			(void)snprintf(ret, AGENT_PLACE_MAX_BYTES, "%s+0x%llx", l->path,
+				       (unsigned long long)(addr - l->start + l->offset));
+		else
+			(void)snprintf(ret, AGENT_PLACE_MAX_BYTES, "%s+0x%llx",
+				       *l->path ? l->path : "[anonymous]",
+				       (unsigned long long)addr);
+	}
+	maps_release(&m);
 }
 
 void agent_texts_copy(const struct agent_space *from, struct agent_space *to)
@@ -536,18 +326,6 @@ void agent_texts_forget(struct agent_space *space)
 }
 
 /* Texts that are mapped when the agent enters. */
-struct image_search {
-	VEC(struct map_line) texts;
-};
-
-static bool note_text(void *of, const struct map_line *m)
-{
-	struct image_search *s = of;
-
-	if (m->perms[2] == 'x' && m->ino)
-		VEC_PUSH(&s->texts, *m);
-	return s->texts.len < TEXTS_MAX;
-}
 
 static int open_text(const struct tracee *t, const struct map_line *m)
 {
@@ -605,17 +383,22 @@ static void patch_mapped(struct tracer *tr, struct tracee *t, const struct map_l
 	(void)close(fd);
 }
 
-void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct agent_hope *hope)
+void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct agent_hope *hope,
+			     const struct maps *m)
 {
-	struct image_search s = { 0 };
+	unsigned int pass, nr;
 	size_t i;
 
-	each_map(t, note_text, &s);
-	for (i = 0; i < s.texts.len; i++)
-		patch_mapped(tr, t, &s.texts.items[i], hope, false);
-	for (i = 0; hope && i < s.texts.len; i++)
-		patch_mapped(tr, t, &s.texts.items[i], hope, true);
-	VEC_RELEASE(&s.texts);
+	for (pass = 0; pass < (hope ? 2u : 1u); pass++) {
+		for (i = nr = 0; i < m->lines.len && nr < TEXTS_MAX; i++) {
+			const struct map_line *l = &m->lines.items[i];
+
+			if (!maps_is_text(l))
+				continue;
+			patch_mapped(tr, t, l, hope, pass == 1);
+			nr++;
+		}
+	}
 }
 
 uint32_t agent_texts_site_nr(const struct agent_text *x, size_t i)
@@ -635,31 +418,22 @@ uint64_t agent_texts_nr_left(const struct agent *a)
 	return nr;
 }
 
-struct known_search {
-	const struct agent_space *space;
-	bool is_known;
-};
-
-static bool try_known(void *of, const struct map_line *m)
-{
-	struct known_search *s = of;
-	size_t i;
-
-	if (m->perms[2] != 'x' || !m->ino)
-		return true;
-	s->is_known = false;
-	for (i = 0; i < s->space->texts.len && !s->is_known; i++) {
-		const struct agent_text *x = &s->space->texts.items[i];
-
-		s->is_known = m->start >= x->start && m->end <= x->end;
-	}
-	return s->is_known;
-}
-
 bool agent_texts_are_known(const struct tracee *t)
 {
-	struct known_search s = { .space = t->agent->space, .is_known = true };
+	const struct agent_space *space = t->agent->space;
+	const struct map_line *l;
+	struct maps m = { 0 };
+	bool are = true;
+	size_t i;
 
-	each_map(t, try_known, &s);
-	return s.is_known;
+	maps_read(t, &m);
+	for (l = m.lines.items; l < m.lines.items + m.lines.len && are; l++) {
+		if (!maps_is_text(l))
+			continue;
+		for (i = 0, are = false; i < space->texts.len && !are; i++)
+			are = l->start >= space->texts.items[i].start &&
+			      l->end <= space->texts.items[i].end;
+	}
+	maps_release(&m);
+	return are;
 }

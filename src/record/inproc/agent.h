@@ -27,6 +27,8 @@ extern const uint8_t agent_result_saved[];
 /* A call for the recorder, and what is put back behind it when that has died meanwhile. */
 #define AGENT_REMOTE_STATE_NR 9
 extern const uint8_t agent_remote[], agent_remote_state[];
+/* Makes a list of calls (model/wire.h), and traps: where that is seen. */
+extern const uint8_t agent_begin[], agent_begun[];
 
 #define AGENT_ADDRESS(label) ((uint64_t)WIRE_AGENT_BASE + (uint64_t)((label)-__start_agent_text))
 

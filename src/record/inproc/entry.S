@@ -22,6 +22,7 @@
 	.globl agent_entry, agent_registers_saved, agent_syscall, agent_syscall_done
 	.globl agent_result_saved, agent_ask, agent_asked, agent_told, agent_watchful_entry
 	.globl agent_remote, agent_remote_state
+	.globl agent_begin, agent_begun
 	.type agent_entry, @function
 
 	.macro restore_arguments
@@ -107,7 +108,7 @@ agent_watchful_entry:
 /* A call of our own, edx(rdi, rsi), before or after the program's: the recorder can take us out of it as well. */
 agent_ask:
 	movl %edx, %eax
-	syscall
+ask:	syscall
 agent_asked:
 	ret
 
@@ -136,5 +137,34 @@ agent_remote:
 	.balign 8
 agent_remote_state: /* signal mask, rax, rdi, rsi, rdx, r10, r8, r9, rip */
 	.skip 72
+
+/*
+ * The recorder lets a thread begin here when it enters: makes the calls of the
+ * list at r12 and pushes their results. All registers are put back by the recorder.
+ */
+agent_begin:
+	movq (%r12), %rax
+	cmpq $-1, %rax
+	je 1f
+	movq 8(%r12), %rdi
+	movq 16(%r12), %rsi
+	movq 24(%r12), %rdx
+	movq 32(%r12), %r10
+	movq 40(%r12), %r8
+	movq 48(%r12), %r9
+	movq 56(%r12), %rbx
+	testl $WIRE_CALL_FD_FIRST, %ebx
+	cmovnzq %rbp, %rdi
+	testl $WIRE_CALL_FD_FIFTH, %ebx
+	cmovnzq %rbp, %r8
+	call ask
+	testl $WIRE_CALL_KEEP, %ebx
+	cmovnzq %rax, %rbp
+	pushq %rax
+	addq $WIRE_CALL_BYTES, %r12
+	jmp agent_begin
+1:	int3
+agent_begun:
+	hlt
 
 	.section .note.GNU-stack, "", @progbits

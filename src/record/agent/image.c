@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory that programs share with us: one piece for all of them, which they can only
+ * read, and one for each image. Many images live shortly, and pages that are new cost more
+ * than all else of them, so a few that were used are kept. They are cleared: what a
+ * program did is nothing for the next one, which may be another user's.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "record/agent/inside.h"
+
+#define SPARE_MAX 4u
+/* That of one that had more threads is not kept. */
+#define SMALL_SLOTS 4u
+
+/* linux/fcntl.h, which does not go with fcntl.h: the memory is not made writable by others. */
+#define SEAL_FUTURE_WRITE 0x0010
+
+/* A descriptor of so much; -1: it cannot be had, as with a limit for the size of files. */
+static int make_memory(const char *name, unsigned int flags, uint64_t bytes)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | flags);
+
+	if (fd < 0 || !ftruncate(fd, (off_t)bytes))
+		return fd;
+	(void)close(fd); /* nothing is in it */
+	return -1;
+}
+
+/* With the first program that needs it. */
+static bool has_common(struct agent *a)
+{
+	void *p;
+	int fd;
+
+	if (a->common)
+		return true;
+	fd = make_memory("reprise-common", MFD_ALLOW_SEALING, WIRE_COMMON_BYTES);
+	if (fd < 0)
+		return false;
+	p = mmap(NULL, WIRE_COMMON_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		(void)close(fd); /* likewise */
+		return false;
+	}
+	a->common = p;
+	a->common_fd = fd;
+	(void)fcntl(a->common_fd, F_ADD_SEALS,
+		    SEAL_FUTURE_WRITE); /* older kernels have no such seal */
+	memcpy(a->common, a->rules, sizeof(a->rules));
+	return true;
+}
+
+static void add_image(struct agent *a, struct agent_image *im)
+{
+	im->next = a->images;
+	a->images = im;
+}
+
+struct agent_image *agent_new_image(struct agent *a)
+{
+	struct agent_image *im = a->spare;
+
+	if (!has_common(a))
+		return NULL;
+	if (im) {
+		a->spare = im->next;
+		a->nr_spare--;
+		add_image(a, im);
+		return im;
+	}
+	im = xcalloc(1, sizeof(*im));
+	im->fd = make_memory("reprise", 0, WIRE_IMAGE_BYTES);
+	im->shared = im->fd < 0 ? NULL : outlive_map(a, im->fd);
+	if (im->shared) {
+		add_image(a, im);
+		return im;
+	}
+	if (im->fd >= 0)
+		(void)close(im->fd); /* likewise */
+	free(im);
+	return NULL;
+}
+
+/* A record that was begun, and not published, is behind the others. */
+#define BEGUN_MAX_BYTES (UINT64_C(64) << 10)
+
+void agent_clear_slot(const struct agent_thread *at)
+{
+	struct agent_image *im = at->space->image;
+	uint64_t used = at->tail + BEGUN_MAX_BYTES;
+
+	if (!at->block)
+		return;
+	if (at->ring_bytes > WIRE_RING_FIRST_BYTES || at->slot > SMALL_SLOTS || at->is_damaged ||
+	    at->block->phase != WIRE_OUTSIDE)
+		im->is_large = true;
+	if (im->is_large)
+		return;
+	memset(at->block, 0, WIRE_BLOCK_BYTES + (used < at->ring_bytes ? used : at->ring_bytes));
+}
+
+static void release(struct agent *a, struct agent_image *im)
+{
+	outlive_unmap(a, im->shared);
+	if (im->fd >= 0)
+		(void)close(im->fd); /* nothing of it is wanted any more */
+	free(im);
+}
+
+bool agent_image_adopt(struct agent *a, struct agent_image *im, int fd)
+{
+	uint8_t *p = outlive_map(a, fd);
+
+	if (!p)
+		return false;
+	outlive_unmap(a, im->shared);
+	(void)close(im->fd); /* likewise */
+	im->fd = -1;
+	im->shared = p;
+	im->is_large = true; /* that is the program's, and ends with it */
+	return true;
+}
+
+void agent_free_image(struct agent *a, struct agent_image *im)
+{
+	struct agent_image **at = &a->images, *kept;
+
+	while (*at && *at != im)
+		at = &(*at)->next;
+	if (*at)
+		*at = im->next;
+	if (im->is_large || a->nr_spare == SPARE_MAX || a->outlives) {
+		release(a, im);
+		return;
+	}
+	kept = xcalloc(1, sizeof(*kept));
+	kept->fd = im->fd;
+	kept->shared = im->shared;
+	kept->next = a->spare;
+	a->spare = kept;
+	a->nr_spare++;
+	free(im);
+}
+
+void agent_images_release(struct agent *a)
+{
+	struct agent_image *lists[] = { a->images, a->spare }, *im;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		while ((im = lists[i])) {
+			lists[i] = im->next;
+			release(a, im);
+		}
+	}
+	a->images = a->spare = NULL;
+	if (!a->common)
+		return;
+	(void)munmap(a->common, WIRE_COMMON_BYTES);
+	(void)close(a->common_fd); /* likewise */
+}

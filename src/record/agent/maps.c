@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/agent/maps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+
+#define MAPS_MAX_BYTES (8u << 20)
+#define LOWEST_ADDRESS UINT64_C(0x100000)
+/* How far a jump may go, with room for the text itself. */
+#define REACH_BYTES (UINT64_C(0x7f000000))
+
+static bool parse_line(const char *line, const char *end, struct map_line *ret)
+{
+	char *at;
+
+	ret->start = strtoull(line, &at, 16);
+	if (*at != '-')
+		return false;
+	ret->end = strtoull(at + 1, &at, 16);
+	if (at + 6 > end || ret->end <= ret->start)
+		return false;
+	ret->is_executable = at[3] == 'x';
+	ret->offset = strtoull(at + 5, &at, 16);
+	(void)strtoull(at, &at, 16); /* device */
+	if (*at != ':')
+		return false;
+	(void)strtoull(at + 1, &at, 16);
+	ret->ino = strtoull(at, &at, 10);
+	while (at < end && *at == ' ')
+		at++;
+	ret->path = at;
+	return at <= end;
+}
+
+void maps_read(const struct tracee *t, struct maps *ret)
+{
+	char name[64], *line, *end;
+	struct map_line l;
+
+	*ret = (struct maps){ 0 };
+	(void)snprintf(name, sizeof(name), "/proc/%d/maps", (int)t->tid);
+	if (io_read_file(name, MAPS_MAX_BYTES, &ret->text, NULL) < 0)
+		return;
+	buf_put(&ret->text, "", 1);
+	for (line = (char *)ret->text.data; (end = strchr(line, '\n')); line = end + 1) {
+		*end = 0;
+		if (parse_line(line, end, &l))
+			VEC_PUSH(&ret->lines, l);
+	}
+}
+
+void maps_release(struct maps *m)
+{
+	VEC_RELEASE(&m->lines);
+	buf_release(&m->text);
+}
+
+bool maps_is_text(const struct map_line *l)
+{
+	return l->is_executable && l->ino;
+}
+
+bool maps_are_near(uint64_t a, uint64_t b)
+{
+	return a < b ? b - a < REACH_BYTES : a - b < REACH_BYTES;
+}
+
+uint64_t maps_find_gap(const struct maps *m, uint64_t near)
+{
+	uint64_t last_end = 0, best = 0;
+	size_t i;
+
+	for (i = 0; i < m->lines.len; i++) {
+		const struct map_line *l = &m->lines.items[i];
+		uint64_t at = l->start - MAPS_GAP_BYTES;
+
+		/* Right below what is mapped above it, nothing grows down into there. */
+		if (l->start >= last_end + 2 * MAPS_GAP_BYTES && strncmp(l->path, "[stack", 6) &&
+		    at >= LOWEST_ADDRESS && maps_are_near(at, near) &&
+		    (!best || llabs((int64_t)(at - near)) < llabs((int64_t)(best - near))))
+			best = at;
+		last_end = l->end;
+	}
+	return best;
+}

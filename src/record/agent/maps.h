@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process has mapped, as the kernel tells it at one moment.
+ */
+#ifndef RECORD_AGENT_MAPS_H
+#define RECORD_AGENT_MAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "record/ptrace/tracee.h"
+
+struct map_line {
+	uint64_t start, end, offset, ino;
+	bool is_executable;
+	const char *path; /* as the process sees it; or another word, or empty; the maps' */
+};
+
+struct maps {
+	VEC(struct map_line) lines; /* by address */
+	struct buf text;
+};
+
+/* None when the process is gone. */
+void maps_read(const struct tracee *t, struct maps *ret);
+void maps_release(struct maps *m);
+
+/* Of a file. */
+bool maps_is_text(const struct map_line *l);
+/* Whether a jump can go from one to the other. */
+bool maps_are_near(uint64_t a, uint64_t b);
+/* Where so much can be mapped near an address; 0: nowhere. */
+#define MAPS_GAP_BYTES UINT64_C(0x40000)
+uint64_t maps_find_gap(const struct maps *m, uint64_t near);
+
+#endif
