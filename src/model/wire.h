@@ -26,7 +26,8 @@
  * thread's block.where, which changes when names may have come to mean something else.
  *
  * Likewise a directory must not be read before its names are noted. Those of which that is
- * done are in the set of directories, by device and inode, for good.
+ * done are in the set of directories, by device and inode, for good. There are also files
+ * that are known to be texts: when the loader maps one, the recorder need not see it at once.
  */
 #ifndef MODEL_WIRE_H
 #define MODEL_WIRE_H
@@ -121,6 +122,9 @@ struct wire_block {
 		master; /* address of `alive` in the program; of images that outlive the recorder */
 	uint64_t wait_ticks; /* so long it waits for room that does not come; the recorder's */
 	uint64_t tail; /* bytes ever taken; the recorder's */
+	uint64_t pad[7];
+	uint64_t loader_start,
+		loader_end; /* calls from there may map known texts; the recorder's */
 };
 
 static_assert(offsetof(struct wire_block, off) == WIRE_AT_OFF, "layout");
@@ -175,6 +179,8 @@ struct wire_piece {
 	32 /* the descriptor in file_from decides: left out, recorded, or left to the recorder */
 #define WIRE_RULE_PATHLESS 64 /* chosen calls without a descriptor are left out */
 #define WIRE_RULE_FREE 128 /* of a number: nobody wants to be told of such calls */
+#define WIRE_RULE_TEXT                                                                             \
+	256 /* when also_* does not hold: from the loader, if file_from is of a known text */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */
@@ -255,6 +261,7 @@ static inline __attribute__((always_inline)) uint64_t wire_name(uint64_t where, 
 }
 
 #define WIRE_NR_DIRS 1024
+#define WIRE_TEXT_SALT UINT64_C(0x5851f42d4c957f2d) /* for the device of a text */
 
 static inline __attribute__((always_inline)) uint64_t wire_dir(uint64_t dev, uint64_t ino)
 {

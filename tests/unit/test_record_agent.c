@@ -337,6 +337,10 @@ static void leaves_calls_to_the_tracer(void **state)
 	/* Only of directories that are known. */
 	assert_true(rules_for_row(row_by_id(SC_getdents64), DATA_ALL, &r));
 	assert_true(r.flags & WIRE_RULE_LISTED);
+	/* Texts only from the loader, and by a descriptor. */
+	assert_true(rules_for_row(row_by_id(SC_mmap), DATA_ALL, &r));
+	assert_true(r.flags & WIRE_RULE_TEXT && r.flags & WIRE_RULE_FILE);
+	assert_int_equal(r.file_from, 4);
 }
 
 /* What we have mapped ourselves, and where there is room. */

@@ -237,6 +237,8 @@ void agent_before_thread(struct tracer *tr, struct tracee *t)
 {
 	if (t->agent && !t->agent->space->image->off && !t->own_filter && !tr->agent->netless)
 		agent_texts_patch_all(tr, t, 0);
+	if (t->agent && t->agent->block) /* from now on texts are changed when they are mapped */
+		t->agent->block->loader_start = t->agent->block->loader_end = 0;
 }
 
 void agent_before_signal(struct tracer *tr, struct tracee *t)
@@ -252,6 +254,7 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 	    ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) == 0)
 		agent_texts_patch_all(tr, t, regs.rip);
 	space->signalled = true;
+	agent_texts_watch_loader(tr, t);
 }
 
 /* Leaving. */

@@ -167,7 +167,8 @@ static struct copies copies_of(const uint8_t *start, uint64_t len)
 }
 
 /* The file that the agent has asked for. True when the row has one, known or not. */
-static bool fill_file(struct tracer *tr, struct tracee *t, struct copies *c)
+static bool fill_file(struct tracer *tr, struct tracee *t, const struct outcome *o,
+		      struct copies *c)
 {
 	unsigned int i;
 	struct stat st;
@@ -182,6 +183,8 @@ static bool fill_file(struct tracer *tr, struct tracee *t, struct copies *c)
 		if (find(c, WIRE_FILE_ADDRESS, &bytes) >= sizeof(st)) {
 			memcpy(&st, bytes, sizeof(st));
 			t->args[i] = found_file_id(&tr->capture, &st);
+			if (t->row->id == SC_mmap && t->regs[2] & PROT_EXEC)
+				agent_texts_note(tr, t, &st, (uint64_t)o->ret);
 		}
 		return true;
 	}
@@ -208,7 +211,7 @@ static int read_exit(struct tracer *tr, struct tracee *t, const struct outcome *
 	/* Of calls that change the memory map, not all may have come by. */
 	if (row_class(t->row) == C_MAP || tr->o->paths.wants)
 		found_forget(tr->found, t->space);
-	if (r >= 0 && (o->err || !fill_file(tr, t, c)))
+	if (r >= 0 && (o->err || !fill_file(tr, t, o, c)))
 		r = found_fill(tr->found, &tr->capture, t->pid, t->tid, t->space, t->row, t->regs,
 			       o, t->args);
 	if (tr->capture.truncated_bytes && !o->err) {
@@ -376,6 +379,7 @@ uint64_t drain_thread(struct tracer *tr, struct tracee *t, uint64_t most)
 		return 0;
 	if (tr->silent || !t->stream) {
 		t->agent->tail = head;
+		b->loader_end = 0; /* texts that it maps now must be seen */
 	} else if (!take_records(tr, t, head, most)) {
 		t->agent->tail = head;
 		give_up(tr, t);

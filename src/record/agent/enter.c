@@ -276,6 +276,7 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	agent_join(tr, t, space);
 	agent_first_stop(t);
 	agent_texts_patch_image(tr, t, hope, &m);
+	agent_texts_watch_loader(tr, t);
 	netless_check_image(tr, t);
 	maps_release(&m);
 	found_forget(tr->found, t->space); /* it has more maps now */

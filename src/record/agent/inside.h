@@ -198,6 +198,11 @@ bool remote_read(const struct tracee *t, uint64_t addr, void *p, size_t len);
 /* A text of the file that the descriptor is of, which stands there from an offset on. */
 void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t start, uint64_t len,
 		       uint64_t offset);
+/* The loader has mapped a known one, without a stop; t->regs: that call's. It is patched later. */
+struct stat;
+void agent_texts_note(struct tracer *tr, struct tracee *t, const struct stat *st, uint64_t start);
+/* Whether it may do that; the thread is stopped. */
+void agent_texts_watch_loader(struct tracer *tr, struct tracee *t);
 /* The site of a call that the thread is stopped in, if it can be. */
 void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall);
 /* All sites, while it can be done. ip: where the thread is; 0: in a call. */
@@ -265,6 +270,8 @@ uint64_t outlive_entry(const struct agent *a);
 
 /* What names mean to a thread now; for its block. */
 uint64_t names_where(const struct agent *a, const struct tracee *t);
+/* The loader may map the file without a stop. */
+void names_add_text(struct agent *a, uint64_t dev, uint64_t ino);
 
 /* choice.c: chosen paths. */
 

@@ -68,6 +68,11 @@ static void add_directory(struct agent *a, uint64_t hash)
 	a->nr_dirs = add_hash(dirs, WIRE_NR_DIRS, a->nr_dirs, hash);
 }
 
+void names_add_text(struct agent *a, uint64_t dev, uint64_t ino)
+{
+	add_directory(a, wire_dir(dev ^ WIRE_TEXT_SALT, ino));
+}
+
 static void add_paths(struct tracer *tr, struct tracee *t)
 {
 	unsigned int i;

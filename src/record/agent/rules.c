@@ -343,6 +343,7 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 		} else if (row->id == SC_mmap && a->set == SET_mmap_prot) {
 			r->also_reg = (uint8_t)reg; /* a text may be patched */
 			r->also_mask = PROT_EXEC;
+			r->flags |= WIRE_RULE_TEXT;
 		} else if (row->id == SC_arch_prctl && a->set == SET_arch_prctl_ops) {
 			r->also_reg = (uint8_t)reg; /* whoever sets gs takes it from the agent */
 			r->also_mask = UINT32_MAX;

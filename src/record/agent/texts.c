@@ -31,6 +31,8 @@
 /* Well below the usual limit of 1024 descriptors. */
 #define FILES_MAX 256u
 #define TEXTS_MAX 256u
+/* A program that writes into its ring could tell of any number. */
+#define NOTED_TEXTS_MAX 4096u
 
 struct file_key {
 	uint64_t dev, ino, size, mtime_s, mtime_ns;
@@ -43,9 +45,15 @@ struct text_file {
 	off_t size_bytes;
 };
 
+static struct file_key key_of(const struct stat *st)
+{
+	return (struct file_key){ st->st_dev, st->st_ino, (uint64_t)st->st_size,
+				  (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec };
+}
+
 static struct text_file *file_of(struct agent *a, int fd)
 {
-	struct file_key key = { 0 };
+	struct file_key key;
 	struct text_file *f;
 	struct stat st;
 	void **slot;
@@ -53,11 +61,11 @@ static struct text_file *file_of(struct agent *a, int fd)
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
 	    st.st_size > FILE_MAX_BYTES)
 		return NULL;
-	key = (struct file_key){ st.st_dev, st.st_ino, (uint64_t)st.st_size,
-				 (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec };
+	key = key_of(&st);
 	slot = map_slot(&a->files, &key, sizeof(key));
 	if (*slot)
 		return *slot;
+	names_add_text(a, st.st_dev, st.st_ino);
 	*slot = f = xcalloc(1, sizeof(*f));
 	f->size_bytes = st.st_size;
 	/* Beyond so many files calls are seen by the tracer. */
@@ -208,6 +216,39 @@ void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t sta
 	if ((!x.file || x.file->sites.is_blind || !patch_new_text(tr, t, all)) &&
 	    tr->agent->netless)
 		agent_leave_calls(tr, t);
+}
+
+/*
+ * Known texts need not be seen when they are mapped: calls from there are, once. But with
+ * more threads, or above a handler, they can be changed only while nobody runs in them.
+ */
+void agent_texts_watch_loader(struct tracer *tr, struct tracee *t)
+{
+	const struct agent_space *space = t->agent->space;
+	bool may =
+		space->nr_threads == 1 && !space->signalled && !tr->agent->netless &&
+		/* Of what is left out, or of a recording that is over, nothing would be known. */
+		!tr->o->paths.wants && !tr->silent;
+
+	if (!t->agent->block)
+		return;
+	t->agent->block->loader_start = may ? space->loader_start : 0;
+	t->agent->block->loader_end = may ? space->loader_end : 0;
+}
+
+void agent_texts_note(struct tracer *tr, struct tracee *t, const struct stat *st, uint64_t start)
+{
+	struct file_key key = key_of(st);
+	struct agent_text x = { .file = map_get(&tr->agent->files, &key, sizeof(key)),
+				.start = start,
+				.end = start + t->regs[1],
+				.offset = t->regs[5] };
+	struct agent_space *space = t->agent->space;
+
+	if (!x.file || x.end < start || space->texts.len >= NOTED_TEXTS_MAX)
+		return; /* calls from there are the tracer's */
+	find_range(&x);
+	VEC_PUSH(&space->texts, x);
 }
 
 void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip)

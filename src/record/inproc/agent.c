@@ -170,14 +170,14 @@ INSIDE int is_known(const struct wire_block *b, const char *path, uint64_t len)
 		     wire_name(b->where, b->nr, path, len));
 }
 
-/* Are the names in the directory noted that the first register is a descriptor of? */
-INSIDE int is_listed(const struct wire_block *b)
+/* Is the file in the set that the register is a descriptor of? */
+INSIDE int is_file_known(const struct wire_block *b, uint64_t reg, uint64_t salt)
 {
 	uint64_t st[WIRE_FILE_BYTES / 8]; /* device and inode come first */
 
-	return !agent_ask((int32_t)b->regs[0], st, NR_FSTAT) &&
+	return !agent_ask((int32_t)reg, st, NR_FSTAT) &&
 	       is_in((const uint64_t *)(b->rules + WIRE_RULES_BYTES + WIRE_NAMES_BYTES),
-		     WIRE_NR_DIRS, wire_dir(st[0], st[1]));
+		     WIRE_NR_DIRS, wire_dir(st[0] ^ salt, st[1]));
 }
 
 INSIDE int knows_names(const struct wire_block *b, const struct wire_rule *r)
@@ -202,6 +202,11 @@ INSIDE int is_ours(const struct wire_block *b, const struct wire_rule *r)
 
 	if (r->flags & WIRE_RULE_NAMES && (!also || !r->also_mask))
 		return knows_names(b, r);
+	if (r->flags & WIRE_RULE_LISTED)
+		return is_file_known(b, b->regs[0], 0);
+	if (r->flags & WIRE_RULE_TEXT && !also)
+		return b->site >= b->loader_start && b->site < b->loader_end &&
+		       is_file_known(b, b->regs[r->file_from & 7], WIRE_TEXT_SALT);
 	return also;
 }
 
@@ -347,8 +352,7 @@ AGENT int agent_enter(struct wire_block *b)
 	unsigned int i;
 	uint8_t *end;
 
-	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)) || !is_ours(b, r) ||
-	    (r->flags & WIRE_RULE_LISTED && !is_listed(b)))
+	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)) || !is_ours(b, r))
 		return 0;
 	if (r->flags & WIRE_RULE_CHOSEN) {
 		r = choose(b, r);
