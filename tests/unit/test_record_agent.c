@@ -126,7 +126,7 @@ static void check_stub(const struct site *s)
 {
 	uint8_t stub[SITE_STUB_MAX_BYTES];
 	uint64_t syscall = 0x7f0000000000 + s->syscall, at = 0x7f0040000000;
-	uint64_t from = syscall - s->window_bytes, to = at;
+	uint64_t from = syscall - s->window_bytes + s->pad_bytes, to = at;
 	size_t len = site_put_stub(s, syscall, at, 0x70000000, stub), n = 0;
 	unsigned int i;
 
@@ -144,6 +144,21 @@ static void check_stub(const struct site *s)
 					 from + (uint64_t)(int64_t)s->insns[i].disp);
 	}
 	assert_int_equal(len - n, 16);
+}
+
+/* From the first instruction behind the padding back to where the jump is. */
+static void check_hop(const struct site *s)
+{
+	uint8_t hop[SITE_HOP_BYTES];
+	struct insn insn;
+
+	assert_int_equal(s->pad_bytes, SITE_JUMP_BYTES);
+	assert_true(s->window_bytes - s->pad_bytes >= SITE_HOP_BYTES);
+	site_put_hop(hop);
+	assert_true(decode_insn(hop, sizeof(hop), &insn));
+	assert_int_equal(insn.len_bytes, sizeof(hop));
+	assert_true(insn.is_near_jump);
+	assert_int_equal(insn.disp + (int)sizeof(hop) + s->pad_bytes, 0);
 }
 
 static void finds_sites(void **state)
@@ -166,6 +181,8 @@ static void finds_sites(void **state)
 		assert_memory_equal(f.bytes + site->window, site->bytes, site->window_bytes);
 		assert_int_equal(site->window + site->window_bytes, site->syscall);
 		assert_true(site->window_bytes >= SITE_JUMP_BYTES);
+		if (site->pad_bytes)
+			check_hop(site);
 		assert_true(site->nr != 15); /* rt_sigreturn */
 		if (i)
 			assert_true(site->window >= s.list.items[i - 1].syscall + 2);

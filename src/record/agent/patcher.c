@@ -177,5 +177,9 @@ bool patcher_change(struct patcher *p, const struct site *s, uint64_t syscall)
 	p->stubs_len += (uint32_t)len;
 	p->area->used_bytes += (uint32_t)len;
 	change_text(p, window, jump, sizeof(jump));
+	if (s->pad_bytes) {
+		site_put_hop(jump);
+		change_text(p, window + s->pad_bytes, jump, SITE_HOP_BYTES);
+	}
 	return true;
 }

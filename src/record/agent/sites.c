@@ -203,10 +203,23 @@ static bool may_move(const struct insn *insn)
 	return insn->kind == INSN_PLAIN || insn->kind == INSN_RELATIVE || insn->kind == INSN_BRANCH;
 }
 
+static void set_window(const struct history *h, unsigned int n, struct site *s)
+{
+	unsigned int i;
+
+	s->nr_insns = (uint8_t)n;
+	s->nr = SITE_NR_UNKNOWN;
+	for (i = 0; i < n; i++)
+		s->insns[i] = h->insns[h->nr - n + i];
+	/* A number that was set right before the call; further up another way may lead here. */
+	if (s->insns[n - 1].sets_eax)
+		s->nr = s->insns[n - 1].imm;
+}
+
 /* The fewest of the last instructions that a jump fits over. */
 static bool choose_window(const struct history *h, struct site *s)
 {
-	unsigned int bytes = 0, n = 0, i;
+	unsigned int bytes = 0, n = 0;
 
 	while (bytes < SITE_JUMP_BYTES && n < h->nr) {
 		const struct insn *insn = &h->insns[h->nr - 1 - n];
@@ -218,14 +231,60 @@ static bool choose_window(const struct history *h, struct site *s)
 	}
 	if (bytes < SITE_JUMP_BYTES || bytes > SITE_WINDOW_MAX_BYTES)
 		return false;
-	s->nr_insns = (uint8_t)n;
 	s->window_bytes = (uint8_t)bytes;
-	s->nr = SITE_NR_UNKNOWN;
-	for (i = 0; i < n; i++)
-		s->insns[i] = h->insns[h->nr - n + i];
-	/* A number that was set right before the call; further up another way may lead here. */
-	if (s->insns[n - 1].sets_eax)
-		s->nr = s->insns[n - 1].imm;
+	set_window(h, n, s);
+	return true;
+}
+
+static bool is_nop(const uint8_t *p, uint64_t len)
+{
+	uint64_t i = 0;
+
+	while (i + 2 < len && (p[i] == 0x66 || p[i] == 0x2e))
+		i++;
+	return p[i] == 0x90 || (i + 2 < len && p[i] == 0x0f && p[i + 1] == 0x1f);
+}
+
+#define PADDING_MAX_BYTES 15u
+
+/* Whether what ends there, behind no function, is padding that a jump fits over. */
+static bool has_padding(const struct image *im, uint64_t vaddr)
+{
+	uint64_t len, at, start, end;
+	struct insn insn;
+
+	for (at = 1; at <= SITE_JUMP_BYTES; at++) {
+		if (vaddr < at || find_function(im, vaddr - at, &start, &end))
+			return false;
+	}
+	for (len = SITE_JUMP_BYTES; len <= PADDING_MAX_BYTES && len <= vaddr; len++) {
+		const uint8_t *code = at_vaddr(im, vaddr - len, len, NULL);
+
+		for (at = 0; code && at < len && is_nop(code + at, len - at) &&
+			     decode_insn(code + at, len - at, &insn);)
+			at += insn.len_bytes;
+		if (code && at == len)
+			return true;
+	}
+	return false;
+}
+
+/* All of a function that begins with few bytes before the call, and the padding before it. */
+static bool choose_padded(const struct image *im, uint64_t start, uint64_t vaddr,
+			  const struct history *h, struct site *s)
+{
+	uint64_t bytes = vaddr - start;
+	unsigned int i;
+
+	if (bytes < SITE_HOP_BYTES || bytes >= SITE_JUMP_BYTES || !has_padding(im, start))
+		return false;
+	for (i = 0; i < h->nr; i++) {
+		if (!may_move(&h->insns[i]))
+			return false;
+	}
+	s->pad_bytes = SITE_JUMP_BYTES;
+	s->window_bytes = (uint8_t)(SITE_JUMP_BYTES + bytes);
+	set_window(h, h->nr, s);
 	return true;
 }
 
@@ -246,7 +305,7 @@ static bool decode_up_to(const uint8_t *code, uint64_t len, uint64_t upto, struc
 
 static bool is_inside(const struct site *s, uint64_t offset)
 {
-	uint64_t at = s->window;
+	uint64_t at = s->window + s->pad_bytes;
 	unsigned int i;
 
 	for (i = 0; i + 1 < s->nr_insns; i++) {
@@ -313,7 +372,9 @@ static bool look_at(struct image *im, uint64_t vaddr)
 	if (!code || !seg->is_text || !decode_up_to(code, end - start, vaddr - start, &h))
 		return true; /* a part of something else */
 	/* Behind a function only the instruction is certain that sets the number. */
-	if (!choose_window(&h, &s) || (is_tail && (s.nr_insns > 1 || s.nr == SITE_NR_UNKNOWN)))
+	if (!choose_window(&h, &s) && (is_tail || !choose_padded(im, start, vaddr, &h, &s)))
+		return false;
+	if (is_tail && (s.nr_insns > 1 || s.nr == SITE_NR_UNKNOWN))
 		return false;
 	s.syscall = seg->offset + (vaddr - seg->vaddr);
 	s.window = s.syscall - s.window_bytes;
@@ -478,8 +539,8 @@ static size_t move_insn(const struct insn *insn, const uint8_t *bytes, uint64_t 
 size_t site_put_stub(const struct site *s, uint64_t syscall, uint64_t stub, uint32_t agent,
 		     uint8_t ret[SITE_STUB_MAX_BYTES])
 {
-	uint64_t from = syscall - s->window_bytes;
-	const uint8_t *bytes = s->bytes;
+	uint64_t from = syscall - s->window_bytes + s->pad_bytes;
+	const uint8_t *bytes = s->bytes + s->pad_bytes;
 	size_t n = 0;
 	unsigned int i;
 
@@ -500,6 +561,12 @@ size_t site_put_stub(const struct site *s, uint64_t syscall, uint64_t stub, uint
 	memcpy(ret + n + 9, &agent, sizeof(agent));
 	memcpy(ret + n + 13, "\x41\xff\xe3", 3);
 	return n + 16;
+}
+
+void site_put_hop(uint8_t ret[SITE_HOP_BYTES])
+{
+	ret[0] = 0xeb;
+	ret[1] = (uint8_t) - (SITE_JUMP_BYTES + SITE_HOP_BYTES);
 }
 
 bool site_put_jump(uint64_t window, uint64_t stub, uint8_t ret[SITE_JUMP_BYTES])

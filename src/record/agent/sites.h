@@ -11,7 +11,9 @@
  * makes a call that the tracer sees. Sites are looked for only inside functions
  * whose begin is known from the unwind table, by decoding them from there; a
  * window of several instructions is taken only when nothing in the text can
- * be read as a jump into it. What is read is not trusted: it may be any file.
+ * be read as a jump into it. Where a function is too short for that, the jump stands in the
+ * padding before it, and a short one to there, the hop, takes the place of what it begins with.
+ * What is read is not trusted: it may be any file.
  */
 #ifndef RECORD_AGENT_SITES_H
 #define RECORD_AGENT_SITES_H
@@ -24,6 +26,7 @@
 #include "record/agent/decode.h"
 
 #define SITE_JUMP_BYTES 5
+#define SITE_HOP_BYTES 2
 #define SITE_WINDOW_MAX_BYTES 32
 #define SITE_INSNS_MAX 4
 #define SITE_NR_UNKNOWN UINT32_MAX
@@ -33,6 +36,7 @@ struct site {
 	uint64_t syscall;
 	uint32_t nr; /* of the call, when it is a constant */
 	uint8_t nr_insns, window_bytes;
+	uint8_t pad_bytes; /* that the window begins with: the jump stands there, and its insns are behind */
 	bool used; /* a process was seen to make a call there; not set here */
 	uint8_t bytes[SITE_WINDOW_MAX_BYTES]; /* of the window */
 	struct insn insns[SITE_INSNS_MAX];
@@ -57,6 +61,8 @@ void sites_release(struct sites *s);
  */
 size_t site_put_stub(const struct site *s, uint64_t syscall, uint64_t stub, uint32_t agent,
 		     uint8_t ret[SITE_STUB_MAX_BYTES]);
+/* The hop back from behind the padding to the jump. */
+void site_put_hop(uint8_t ret[SITE_HOP_BYTES]);
 /* The jump that replaces the beginning of the window; false when it is too far. */
 bool site_put_jump(uint64_t window, uint64_t stub, uint8_t ret[SITE_JUMP_BYTES]);
 
