@@ -40,6 +40,24 @@ if [ $long = no ]; then
 	exit 0
 fi
 
+# Tools that look after all of a program's memory and calls.
+checked='cat >m.c <<\END
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *fill(void *fd) { for (int i = 0; i < 200; i++) if (pwrite(*(int *)fd, "abcd", 4, i * 4) != 4) return fd; return NULL; }
+int main(void) { pthread_t t[2]; int fd[2]; char b[4] = "";
+for (int i = 0; i < 2; i++) { fd[i] = open(i ? "g" : "f", O_RDWR | O_CREAT, 0600); pthread_create(&t[i], NULL, fill, &fd[i]); }
+for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+printf("%d\n", (int)pread(fd[1], b, 4, 796)); printf("%.4s\n", b); return 0; }
+END
+cc -g -pthread'
+stranger valgrind "$checked -o m m.c; valgrind -q --error-exitcode=9 ./m; rm m" valgrind cc
+for what in address thread undefined; do
+	# Leaks are looked for by a tracer, and who is traced cannot have another.
+	stranger $what-sanitizer "$checked -fsanitize=$what -o m m.c; ASAN_OPTIONS=detect_leaks=0 ./m; rm m" cc
+done
 stranger node 'node -e "
 const fs = require(\"fs\"), { Worker } = require(\"worker_threads\"), cp = require(\"child_process\");
 let n = 0; for (let i = 0; i < 3e6; i++) n = (n * 31 + i) | 0;

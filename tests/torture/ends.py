@@ -53,6 +53,27 @@ def is_gone(pid):
 
 # The program ends.
 
+@case("a core dump has the program's memory, and not what the recorder put there")
+def core_dump():
+    with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as f:
+        pattern = f.read().strip()
+    if pattern[0] == "|" or "/" in pattern:
+        raise Skipped(f"cores go to {pattern}")
+    status, _, err = run("sh", "-c", "ulimit -c unlimited")
+    if status != 0:
+        raise Skipped(err.decode().strip())
+    script = "ulimit -c unlimited; read x </etc/passwd; read x </etc/passwd; kill -ABRT $$"
+    record("sh", "-c", script, status=killed_by(signal.SIGABRT))
+    ends = [e for e in Trace().events() if e["call"] == "thread_exit"]
+    equal([e["args"].get("core_dumped") for e in ends], [1], "core dumps")
+    cores = [f for f in os.listdir(".") if "core" in f]
+    equal(len(cores), 1, f"files {cores}")
+    with open(cores[0], "rb") as f:
+        equal(f.read(18)[16:], b"\4\0", "the type of the ELF file")
+    used = os.stat(cores[0]).st_blocks * 512
+    expect(used < 64 << 20, f"the core has {used} bytes")
+
+
 @case("the exit status is passed on")
 def exit_status():
     for status in (0, 1, 2, 77 - 1, 127, 255):

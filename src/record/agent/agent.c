@@ -248,6 +248,8 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 
 	if (t->hope && !t->hope->signalled)
 		t->hope->signalled = interrupts_catches(t, t->delivered);
+	if (space)
+		dump_leave_out(tr, t);
 	if (!space || space->signalled || !interrupts_catches(t, t->delivered))
 		return;
 	if (!space->image->off && !t->own_filter && !tr->agent->netless &&

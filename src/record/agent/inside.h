@@ -237,6 +237,11 @@ bool agent_texts_are_known(const struct tracee *t);
 /* Places of all files from which calls are not told of, as far as they are known. */
 uint64_t agent_texts_nr_left(const struct agent *a);
 
+/* dump.c */
+
+/* The thread, which has an agent, is stopped to get a signal: if that ends it with a core dump, ours is not in it. */
+void dump_leave_out(struct tracer *tr, struct tracee *t);
+
 /* netless.c */
 
 struct user_regs_struct;

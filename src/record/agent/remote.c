@@ -54,8 +54,9 @@ static int run_to_trap(const struct remote *r, int request, struct early_signals
 			continue;
 		if (WSTOPSIG(status) == SIGTRAP)
 			return 0;
-		if (early->nr < EARLY_SIGNALS_MAX)
-			early->signo[early->nr++] = WSTOPSIG(status);
+		if (early->nr == EARLY_SIGNALS_MAX)
+			return -EFAULT; /* the instruction is not there, or the program is at its end */
+		early->signo[early->nr++] = WSTOPSIG(status);
 	}
 }
 

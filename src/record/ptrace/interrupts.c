@@ -69,6 +69,14 @@ bool interrupts_catches(const struct tracee *t, int signo)
 	return s.caught & BIT(signo);
 }
 
+bool interrupts_is_deadly(const struct tracee *t, int signo)
+{
+	struct signal_state s;
+
+	read_signals(t, &s);
+	return !((s.caught | s.ignored | HARMLESS) & BIT(signo));
+}
+
 enum fate {
 	FATE_AGAIN,
 	FATE_EINTR,

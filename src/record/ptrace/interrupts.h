@@ -39,6 +39,8 @@ struct kept_events {
 bool interrupts_is_restart(int32_t err);
 /* Has the thread's process a handler for it? */
 bool interrupts_catches(const struct tracee *t, int signo);
+/* Will it end the process, for want of a handler, and if it does anything then? */
+bool interrupts_is_deadly(const struct tracee *t, int signo);
 /* The call that the thread is in ends with such an error. */
 void interrupts_put_call(struct tracer *tr, struct tracee *t, struct outcome o, uint64_t seen_ns);
 /* A signal is about to be delivered. True: resume by a single step. */
