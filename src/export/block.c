@@ -13,6 +13,7 @@
 
 #include "base/banned.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/mem.h"
 #include "base/varint.h"
 #include "export/export.h"
@@ -71,33 +72,16 @@ static uint64_t device_number(const struct request *r)
 
 /* Completions in the order of time. */
 
-static void fly(struct block_export *x, const struct request *r)
+static bool completes_before(const struct request *a, const struct request *b)
 {
-	size_t at = x->flying.len;
-
-	VEC_PUSH(&x->flying, *r);
-	while (at && r->complete_ns < x->flying.items[(at - 1) / 2].complete_ns) {
-		x->flying.items[at] = x->flying.items[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	x->flying.items[at] = *r;
+	return a->complete_ns < b->complete_ns;
 }
 
 static struct request land(struct block_export *x)
 {
-	struct request *h = x->flying.items, first = h[0], last = h[--x->flying.len];
-	size_t nr = x->flying.len, at = 0, child;
+	struct request first = x->flying.items[0];
 
-	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && h[child + 1].complete_ns < h[child].complete_ns)
-			child++;
-		if (h[child].complete_ns >= last.complete_ns)
-			break;
-		h[at] = h[child];
-		at = child;
-	}
-	if (nr)
-		h[at] = last;
+	HEAP_POP(&x->flying, completes_before);
 	return first;
 }
 
@@ -130,7 +114,7 @@ static void take_request(struct block_export *x, const struct event *ev)
 	x->ex->counts.nr_written++;
 	r.rq.comm = NULL; /* it is the event's */
 	if (x->complete && r.known_end)
-		fly(x, &r);
+		HEAP_PUSH(&x->flying, r, completes_before);
 }
 
 static int export_requests(struct block_export *x, struct err *err)

@@ -7,6 +7,7 @@
 
 #include "base/banned.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "import/block.h"
@@ -132,39 +133,18 @@ static int find_device(struct block_feed *f, const struct block_found *found,
 
 /* The heap. */
 
-static bool is_before(const struct block_held *a, const struct block_held *b)
+static bool is_before(struct block_held *const *a, struct block_held *const *b)
 {
-	return a->found.issue_ns != b->found.issue_ns ? a->found.issue_ns < b->found.issue_ns
-						      : a->order < b->order;
-}
+	uint64_t a_ns = (*a)->found.issue_ns, b_ns = (*b)->found.issue_ns;
 
-static void push(struct block_feed *f, struct block_held *h)
-{
-	size_t at = f->heap.len;
-
-	VEC_PUSH(&f->heap, h);
-	while (at && is_before(h, f->heap.items[(at - 1) / 2])) {
-		f->heap.items[at] = f->heap.items[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	f->heap.items[at] = h;
+	return a_ns != b_ns ? a_ns < b_ns : (*a)->order < (*b)->order;
 }
 
 static struct block_held *pop(struct block_feed *f)
 {
-	struct block_held **h = f->heap.items, *first = h[0], *last = h[--f->heap.len];
-	size_t nr = f->heap.len, at = 0, child;
+	struct block_held *first = f->heap.items[0];
 
-	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && is_before(h[child + 1], h[child]))
-			child++;
-		if (!is_before(h[child], last))
-			break;
-		h[at] = h[child];
-		at = child;
-	}
-	if (nr)
-		h[at] = last;
+	HEAP_POP(&f->heap, is_before);
 	return first;
 }
 
@@ -245,7 +225,7 @@ int block_feed_add(struct block_feed *f, const struct block_found *found, struct
 		h->comm = xmemdup0(found->rq.comm, found->rq.comm_len);
 		h->found.rq.comm = h->comm;
 	}
-	push(f, h);
+	HEAP_PUSH(&f->heap, h, is_before);
 	if (ret && found->await_end)
 		*ret = h;
 	return drain(f, BLOCK_SORT_MAX, err);

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/heap.h"
+
 /* Fewer arrivals, or fewer that should have met another, say nothing. */
 #define ARRIVALS_MIN 200
 #define MEETINGS_MIN 50.0
@@ -15,35 +17,6 @@
 const char *const arrivals_names[] = { "unknown", "closed", "open" };
 
 /* What is in flight. */
-
-static void push(struct arrivals *a, uint64_t end_ns)
-{
-	size_t at = a->ends.len;
-
-	VEC_PUSH(&a->ends, end_ns);
-	while (at && end_ns < a->ends.items[(at - 1) / 2]) {
-		a->ends.items[at] = a->ends.items[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	a->ends.items[at] = end_ns;
-}
-
-static void pop(struct arrivals *a)
-{
-	uint64_t *h = a->ends.items, last = h[--a->ends.len];
-	size_t nr = a->ends.len, at = 0, child;
-
-	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && h[child + 1] < h[child])
-			child++;
-		if (h[child] >= last)
-			break;
-		h[at] = h[child];
-		at = child;
-	}
-	if (nr)
-		h[at] = last;
-}
 
 static void pass(struct arrivals *a, uint64_t to_ns)
 {
@@ -63,7 +36,7 @@ static void advance(struct arrivals *a, uint64_t to_ns)
 {
 	while (a->ends.len && a->ends.items[0] <= to_ns) {
 		pass(a, a->ends.items[0]);
-		pop(a);
+		HEAP_POP(&a->ends, HEAP_LESS);
 	}
 	pass(a, to_ns);
 }
@@ -87,7 +60,7 @@ void arrivals_add(struct arrivals *a, uint64_t issue_ns, uint64_t end_ns)
 	}
 	a->last_issue_ns = a->now_ns;
 	a->nr++;
-	push(a, end_ns > a->now_ns ? end_ns : a->now_ns);
+	HEAP_PUSH(&a->ends, end_ns > a->now_ns ? end_ns : a->now_ns, HEAP_LESS);
 }
 
 void arrivals_add_unknown(struct arrivals *a)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 
 struct held {
 	struct action_ref ref;
@@ -54,33 +55,11 @@ static bool is_before(const struct held *a, const struct held *b)
 	return a->free_ns != b->free_ns ? a->free_ns < b->free_ns : a->index < b->index;
 }
 
-static void fly(struct think_graph *g, struct held h)
-{
-	size_t at = g->flying.len;
-
-	VEC_PUSH(&g->flying, h);
-	while (at && is_before(&h, &g->flying.items[(at - 1) / 2])) {
-		g->flying.items[at] = g->flying.items[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	g->flying.items[at] = h;
-}
-
 static struct held take_first(struct think_graph *g)
 {
-	struct held *h = g->flying.items, first = h[0], last = h[--g->flying.len];
-	size_t nr = g->flying.len, at = 0, child;
+	struct held first = g->flying.items[0];
 
-	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && is_before(&h[child + 1], &h[child]))
-			child++;
-		if (!is_before(&h[child], &last))
-			break;
-		h[at] = h[child];
-		at = child;
-	}
-	if (nr)
-		h[at] = last;
+	HEAP_POP(&g->flying, is_before);
 	return first;
 }
 
@@ -151,7 +130,7 @@ void think_graph_add(struct think_graph *g, const struct action_ref *request)
 	if (h.ref.exit_ns < h.ref.enter_ns)
 		h.ref.exit_ns = h.ref.enter_ns;
 	h.free_ns = clock_add_ns(h.ref.exit_ns, g->threshold_ns);
-	fly(g, h);
+	HEAP_PUSH(&g->flying, h, is_before);
 	held = g->flying.len + g->landed.len - g->from;
 	if (held > g->held_max)
 		g->held_max = held;

@@ -6,6 +6,7 @@
 
 #include "base/banned.h"
 #include "base/clock.h"
+#include "base/heap.h"
 
 /* Requests are together when they are closer than both: a time, and a part of the mean distance. */
 #define TOGETHER_NS (10 * NS_PER_US)
@@ -19,33 +20,16 @@
 
 /* The heap. */
 
-static void fly(struct blk_claims *c, struct blk_end e)
+static bool ends_before(const struct blk_end *a, const struct blk_end *b)
 {
-	size_t at = c->flying.len;
-
-	VEC_PUSH(&c->flying, e);
-	while (at && e.end_ns < c->flying.items[(at - 1) / 2].end_ns) {
-		c->flying.items[at] = c->flying.items[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	c->flying.items[at] = e;
+	return a->end_ns < b->end_ns;
 }
 
 static struct blk_end take_first(struct blk_claims *c)
 {
-	struct blk_end *h = c->flying.items, first = h[0], last = h[--c->flying.len];
-	size_t nr = c->flying.len, at = 0, child;
+	struct blk_end first = c->flying.items[0];
 
-	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && h[child + 1].end_ns < h[child].end_ns)
-			child++;
-		if (h[child].end_ns >= last.end_ns)
-			break;
-		h[at] = h[child];
-		at = child;
-	}
-	if (nr)
-		h[at] = last;
+	HEAP_POP(&c->flying, ends_before);
 	return first;
 }
 
@@ -182,7 +166,7 @@ uint64_t blk_claims_issue(struct blk_claims *c, uint64_t issue_ns, uint64_t thin
 
 void blk_claims_add(struct blk_claims *c, uint64_t end_ns)
 {
-	fly(c, (struct blk_end){ end_ns, !is_burst(c) });
+	HEAP_PUSH(&c->flying, ((struct blk_end){ end_ns, !is_burst(c) }), ends_before);
 }
 
 void blk_claims_release(struct blk_claims *c)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/banned.h"
+#include "base/heap.h"
 #include "base/mem.h"
 #include "replay/blk_inside.h"
 
@@ -33,32 +34,13 @@ static void push_ready(struct blk_run *run, uint64_t index)
 {
 	const struct blk_slot *s = blk_slot(&run->window, index);
 	struct blk_submitter *sub = &run->submitters[s->submitter];
-	struct blk_ready e = { s->ready_ns, index };
-	size_t at = sub->heap.len;
 
-	VEC_PUSH(&sub->heap, e);
-	while (at && ready_is_before(&e, &sub->heap.items[(at - 1) / 2])) {
-		sub->heap.items[at] = sub->heap.items[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	sub->heap.items[at] = e;
+	HEAP_PUSH(&sub->heap, ((struct blk_ready){ s->ready_ns, index }), ready_is_before);
 }
 
 void blk_graph_pop(struct blk_submitter *sub)
 {
-	struct blk_ready *h = sub->heap.items, last = h[--sub->heap.len];
-	size_t nr = sub->heap.len, at = 0, child;
-
-	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && ready_is_before(&h[child + 1], &h[child]))
-			child++;
-		if (!ready_is_before(&h[child], &last))
-			break;
-		h[at] = h[child];
-		at = child;
-	}
-	if (nr)
-		h[at] = last;
+	HEAP_POP(&sub->heap, ready_is_before);
 }
 
 /* Parents and children. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/heap.h"
 #include "base/mem.h"
 #include "replay/blk_inside.h"
 
@@ -115,40 +116,11 @@ void blk_loader_close(struct blk_run *run)
 
 /* How many were in flight in the trace when a request was issued, with itself. */
 
-static void push_end(struct blk_loader *l, uint64_t end_ns)
-{
-	size_t at = l->ends.len;
-
-	VEC_PUSH(&l->ends, end_ns);
-	while (at && end_ns < l->ends.items[(at - 1) / 2]) {
-		l->ends.items[at] = l->ends.items[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	l->ends.items[at] = end_ns;
-}
-
-static void pop_end(struct blk_loader *l)
-{
-	uint64_t *h = l->ends.items, last = h[--l->ends.len];
-	size_t nr = l->ends.len, at = 0, child;
-
-	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && h[child + 1] < h[child])
-			child++;
-		if (h[child] >= last)
-			break;
-		h[at] = h[child];
-		at = child;
-	}
-	if (nr)
-		h[at] = last;
-}
-
 static uint32_t count_in_flight(struct blk_loader *l, struct blk_slot *s)
 {
 	while (l->ends.len && l->ends.items[0] <= s->issue_ns)
-		pop_end(l);
-	push_end(l, s->issue_ns + s->duration_ns);
+		HEAP_POP(&l->ends, HEAP_LESS);
+	HEAP_PUSH(&l->ends, s->issue_ns + s->duration_ns, HEAP_LESS);
 	if (l->nr_loaded % STRETCH == 0) {
 		l->former_peak = l->peak;
 		l->peak = 0;

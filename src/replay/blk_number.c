@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/heap.h"
 
 /* The trace. */
 
@@ -21,34 +22,14 @@ void blk_needs_release(struct blk_needs *n)
 	n->nr = NULL;
 }
 
-void blk_needs_add(struct blk_needs *n, uint32_t kind, uint64_t end_ns)
+static bool ends_before(const struct blk_flying *a, const struct blk_flying *b)
 {
-	struct blk_flying f = { end_ns, kind };
-	size_t at = n->flying.len;
-
-	VEC_PUSH(&n->flying, f);
-	while (at && end_ns < n->flying.items[(at - 1) / 2].end_ns) {
-		n->flying.items[at] = n->flying.items[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	n->flying.items[at] = f;
+	return a->end_ns < b->end_ns;
 }
 
-static void drop_first(struct blk_needs *n)
+void blk_needs_add(struct blk_needs *n, uint32_t kind, uint64_t end_ns)
 {
-	struct blk_flying *h = n->flying.items, last = h[--n->flying.len];
-	size_t nr = n->flying.len, at = 0, child;
-
-	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && h[child + 1].end_ns < h[child].end_ns)
-			child++;
-		if (h[child].end_ns >= last.end_ns)
-			break;
-		h[at] = h[child];
-		at = child;
-	}
-	if (nr)
-		h[at] = last;
+	HEAP_PUSH(&n->flying, ((struct blk_flying){ end_ns, kind }), ends_before);
 }
 
 void blk_needs_up_to(struct blk_needs *n, uint64_t end_ns, size_t max)
@@ -63,7 +44,7 @@ void blk_needs_up_to(struct blk_needs *n, uint64_t end_ns, size_t max)
 			VEC_PUSH(&n->list, (struct blk_need){ .kind = kind });
 		}
 		n->nr[kind]++;
-		drop_first(n);
+		HEAP_POP(&n->flying, ends_before);
 	}
 	for (size_t i = 0; i < n->list.len; i++) {
 		struct blk_need *need = &n->list.items[i];

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/heap.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -833,10 +834,40 @@ static void test_progress_cost(void **state)
 	fake_end(&f);
 }
 
+/* heap */
+
+static void test_heap_sorts(void **state)
+{
+	VEC(uint64_t) heap = { 0 };
+	uint64_t x = 1, last, i, round;
+
+	(void)state;
+	for (round = 1; round < 200; round++) {
+		for (i = 0; i < round; i++) {
+			x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
+			HEAP_PUSH(&heap, (x >> 33) % round, HEAP_LESS); /* many are equal */
+		}
+		last = 0;
+		/* Some stay for the next round. */
+		for (i = 0; i < round - round % 3; i++) {
+			assert_true(heap.items[0] >= last);
+			last = heap.items[0];
+			HEAP_POP(&heap, HEAP_LESS);
+		}
+	}
+	for (last = 0; heap.len; last = i) {
+		i = heap.items[0];
+		assert_true(i >= last);
+		HEAP_POP(&heap, HEAP_LESS);
+	}
+	VEC_RELEASE(&heap);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_err_set),
+		cmocka_unit_test(test_heap_sorts),
 		cmocka_unit_test(test_err_wrap),
 		cmocka_unit_test(test_err_is_cut),
 		cmocka_unit_test(test_arena),
