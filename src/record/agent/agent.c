@@ -60,6 +60,7 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	a->outlives = tr->o->on_death == RECORD_OUTLIVE;
 	if (a->outlives)
 		outlive_init(a);
+	a->runs_beside = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	ticks_init(&a->ticks, tr->start_ns);
 	rules_build(tr->o->data, tr->o->wanted, &tr->o->paths, a->rules);
 	if (a->netless)
@@ -120,7 +121,7 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 	at->block = b = agent_block_of(im, slot);
 	at->ring = (uint8_t *)b + WIRE_BLOCK_BYTES;
 	at->ring_bytes = WIRE_RING_FIRST_BYTES;
-	if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+	if (tr->agent->runs_beside)
 		at->wait_ticks = ticks_in_ns(&tr->agent->ticks, WAIT_FOR_ROOM_NS);
 	*b = (struct wire_block){
 		.self = im->remote + slot_offset(slot),

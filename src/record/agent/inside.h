@@ -20,6 +20,7 @@ struct agent {
 	bool has_variants[WIRE_NR_CALLS]; /* the row depends on the registers */
 	bool is_taken[WIRE_NR_CALLS]; /* the agent records such calls, or some of them */
 	struct ticks ticks;
+	bool runs_beside; /* there is more than one processor: a ring can be emptied while its thread waits */
 	struct map programs; /* struct program_key -> struct agent_program: of auto (late.c) */
 	struct map files; /* struct file_key -> struct text_file */
 	struct agent_image *images; /* all of them */

@@ -279,20 +279,20 @@ INSIDE int has_recorder(const struct wire_block *b)
 INSIDE struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, uint64_t *ret_ticks)
 {
 	struct wire_record *rec = make_room(b, need);
-	uint64_t start, moved, tail;
+	uint64_t start, moved, tail, now;
 
 	*ret_ticks = 0;
 	if (rec || !b->wait_ticks)
 		return rec;
 	start = moved = read_tsc();
 	tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
-	while (!rec && read_tsc() - moved < b->wait_ticks && has_recorder(b)) {
+	while (!rec && read_tsc() - moved < b->wait_ticks) {
 		pause_a_little();
 		rec = make_room(b, need);
-		if (tail != __atomic_load_n(&b->tail, __ATOMIC_RELAXED)) {
-			tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
+		now = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
+		if (now != tail)
 			moved = read_tsc();
-		}
+		tail = now;
 	}
 	*ret_ticks = read_tsc() - start;
 	return rec;
