@@ -266,12 +266,6 @@ INSIDE void pause_a_little(void)
 		__asm__ volatile("pause");
 }
 
-INSIDE int has_recorder(const struct wire_block *b)
-{
-	return !b->master ||
-	       !(__atomic_load_n((const uint32_t *)b->master, __ATOMIC_RELAXED) & WIRE_DIED);
-}
-
 /*
  * The recorder makes room while we look, if it runs beside us: that is cheaper than to stop for
  * it. NULL when it does not come on.
