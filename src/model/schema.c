@@ -112,18 +112,33 @@ void schema_free(struct schema *s)
 
 /* Printing. */
 
+/* There are thousands, and every recording starts with them: no printf. */
+static void put_number(struct buf *out, unsigned int n)
+{
+	if (n >= 10)
+		put_number(out, n / 10);
+	buf_putc(out, (char)('0' + n % 10));
+}
+
 static void print_slot(const struct schema *s, const struct wire *w, const struct arg *a,
 		       struct buf *out)
 {
+	bool of_structs = w->type == 's' || (w->type == 'l' && w->elem == 's');
+
 	buf_putc(out, ' ');
 	buf_putc(out, w->type);
-	if (w->type == 's')
-		buf_printf(out, "(%s)", s->structs[w->struct_no].name);
-	else if (w->type == 'l' && w->elem == 's')
-		buf_printf(out, "(%s)", s->structs[w->struct_no].name);
-	else if (w->type == 'l')
-		buf_printf(out, "(%c)", w->elem);
-	buf_printf(out, ":%s:%s", a->name, kind_infos[a->kind].name);
+	if (of_structs || w->type == 'l') {
+		buf_putc(out, '(');
+		if (of_structs)
+			buf_puts(out, s->structs[w->struct_no].name);
+		else
+			buf_putc(out, w->elem);
+		buf_putc(out, ')');
+	}
+	buf_putc(out, ':');
+	buf_puts(out, a->name);
+	buf_putc(out, ':');
+	buf_puts(out, kind_infos[a->kind].name);
 }
 
 static void print_slots(const struct schema *s, const struct wire_list *l, const struct arg *args,
@@ -158,7 +173,8 @@ void schema_print(const struct schema *s, struct buf *out)
 
 		if (!d)
 			continue;
-		buf_printf(out, "struct %s", d->name);
+		buf_puts(out, "struct ");
+		buf_puts(out, d->name);
 		print_slots(s, &s->structs[i].fields, d->fields, out);
 	}
 	for (i = 0; i < ROW_ID_MAX; i++) {
@@ -166,7 +182,11 @@ void schema_print(const struct schema *s, struct buf *out)
 
 		if (!row)
 			continue;
-		buf_printf(out, "%s %u %s", sort_names[row->sort], row->id, row->name);
+		buf_puts(out, sort_names[row->sort]);
+		buf_putc(out, ' ');
+		put_number(out, row->id);
+		buf_putc(out, ' ');
+		buf_puts(out, row->name);
 		print_slots(s, &s->rows[i].args, row->args, out);
 	}
 }

@@ -32,6 +32,8 @@
 #define SECTION_BYTES ((size_t)256 << 10)
 #define DEDUP_ENTRIES_DEFAULT ((size_t)1 << 17)
 #define DEDUP_WAYS 4
+/* As many sets at first, as a short recording would pay for more; all of them when they are half full. */
+#define DEDUP_SETS_FIRST ((size_t)512)
 /* With less room than this left nothing more is taken in. */
 #define ROOM_MIN_BYTES ((uint64_t)8 << 10)
 
@@ -70,6 +72,7 @@ struct trace_feed {
 	struct batch *batch, *blob_batch;
 	struct known_blob *known;
 	size_t known_mask; /* number of sets - 1 */
+	size_t nr_remembered; /* in this table */
 	uint64_t age;
 	bool seal_due; /* a batch of data is full: the events that it is of shall follow it */
 	bool at_end; /* what is being taken in may use the room set aside for the end */
@@ -78,7 +81,7 @@ struct trace_feed {
 struct trace_writer {
 	struct sink *sink;
 	struct schema *schema;
-	size_t dedup_entries;
+	size_t dedup_sets;
 	bool no_blobs;
 	pthread_mutex_t lock; /* guards the list of feeds */
 	struct trace_feed *feeds;
@@ -232,16 +235,58 @@ static struct known_blob *find_known(struct trace_feed *f, struct hash128 hash)
 }
 
 /* Forgets the one of the set that was of no use for the longest time. */
-static void remember(struct trace_feed *f, const struct blob_ref *ref)
+static void put_known(struct trace_feed *f, const struct known_blob *k)
 {
-	struct known_blob *set = known_set(f, ref->hash), *oldest = set;
+	struct known_blob *set = known_set(f, k->hash), *oldest = set;
 	unsigned int i;
 
 	for (i = 1; i < DEDUP_WAYS; i++) {
 		if (set[i].age < oldest->age)
 			oldest = &set[i];
 	}
-	*oldest = (struct known_blob){ .hash = ref->hash, .blob = ref->blob, .age = ++f->age };
+	*oldest = *k;
+	f->nr_remembered++;
+}
+
+/* A small table would be less than a huge page. */
+static void make_known(struct trace_feed *f, size_t sets)
+{
+	size_t size = sets * DEDUP_WAYS * sizeof(*f->known);
+
+	f->known = sets > DEDUP_SETS_FIRST ? huge_alloc(size) : xcalloc(1, size);
+	f->known_mask = sets - 1;
+	f->nr_remembered = 0;
+}
+
+static void free_known(struct known_blob *known, size_t sets)
+{
+	if (sets > DEDUP_SETS_FIRST)
+		huge_free(known, sets * DEDUP_WAYS * sizeof(*known));
+	else
+		free(known);
+}
+
+static void grow_known(struct trace_feed *f)
+{
+	struct known_blob *old = f->known;
+	size_t nr = f->known_mask + 1, i;
+
+	make_known(f, f->writer->dedup_sets);
+	for (i = 0; i < nr * DEDUP_WAYS; i++) {
+		if (old[i].blob)
+			put_known(f, &old[i]);
+	}
+	free_known(old, nr);
+}
+
+static void remember(struct trace_feed *f, const struct blob_ref *ref)
+{
+	struct known_blob k = { .hash = ref->hash, .blob = ref->blob, .age = ++f->age };
+
+	if (f->nr_remembered > f->known_mask * (DEDUP_WAYS / 2) &&
+	    f->known_mask + 1 < f->writer->dedup_sets)
+		grow_known(f);
+	put_known(f, &k);
 }
 
 static bool blob_fits(const struct trace_feed *f, size_t len)
@@ -599,14 +644,10 @@ int trace_feed_flush(struct trace_feed *f)
 struct trace_feed *trace_writer_add_feed(struct trace_writer *w)
 {
 	struct trace_feed *f = xcalloc(1, sizeof(*f));
-	size_t sets = 1;
 
-	while (sets * DEDUP_WAYS < w->dedup_entries)
-		sets *= 2;
 	f->blobs.put = put_blob;
 	f->writer = w;
-	f->known = huge_alloc(sets * DEDUP_WAYS * sizeof(*f->known));
-	f->known_mask = sets - 1;
+	make_known(f, w->dedup_sets < DEDUP_SETS_FIRST ? w->dedup_sets : DEDUP_SETS_FIRST);
 	share_out(f);
 	sink_add_feed(w->sink);
 	pthread_mutex_lock(&w->lock);
@@ -624,7 +665,7 @@ static void free_feed(struct trace_feed *f)
 		free_stream(f, f->streams);
 	for (i = 0; i < SECTION_MAX; i++)
 		buf_release(&f->sections[i]);
-	huge_free(f->known, (f->known_mask + 1) * DEDUP_WAYS * sizeof(*f->known));
+	free_known(f->known, f->known_mask + 1);
 	free(f);
 }
 
@@ -652,7 +693,10 @@ int trace_writer_open(const char *path, const struct trace_writer_options *optio
 	if (!options)
 		options = &defaults;
 	pthread_mutex_init(&w->lock, NULL);
-	w->dedup_entries = options->dedup_entries ? options->dedup_entries : DEDUP_ENTRIES_DEFAULT;
+	w->dedup_sets = 1;
+	while (w->dedup_sets * DEDUP_WAYS <
+	       (options->dedup_entries ? options->dedup_entries : DEDUP_ENTRIES_DEFAULT))
+		w->dedup_sets *= 2;
 	w->no_blobs = options->no_blobs;
 	w->next_blob_block = 1; /* so that no blob's place is 0 */
 	w->schema = schema_new();
@@ -731,6 +775,11 @@ void trace_writer_abandon(struct trace_writer *w)
 		drop_batches(f);
 	(void)!sink_close(w->sink, false, 0, 0, NULL); /* given up: its failure no longer matters */
 	writer_free(w);
+}
+
+void trace_writer_hurry(struct trace_writer *w)
+{
+	sink_hurry(w->sink);
 }
 
 int trace_writer_sync(struct trace_writer *w, struct err *err)

@@ -30,6 +30,11 @@ struct trace_writer_options {
 	int level; /* of zstd; 0: the default (1), -1: none */
 	bool replace; /* an existing file is replaced; else it is an error */
 	bool eager; /* pack data blocks even while batches pile up */
+	/*
+	 * Data blocks are packed only from then on, as a short recording would take longer by
+	 * it, unless there is little room (a limit, a full disk).
+	 */
+	uint64_t pack_after_ns;
 	size_t dedup_entries; /* hashes remembered by each feed; 0: the default */
 	bool no_blobs; /* data stands in events and records, however long */
 	/*
@@ -101,6 +106,8 @@ MUST_CHECK int trace_feed_loss(struct trace_feed *f, const struct loss *loss);
 
 /* Hands over all that the feed holds, so that it reaches the file soon. */
 MUST_CHECK int trace_feed_flush(struct trace_feed *f);
+/* Time counts more than room from here on: data blocks are no longer packed, unless eager. */
+void trace_writer_hurry(struct trace_writer *w);
 /* Waits until all that was handed over is in the file. */
 MUST_CHECK int trace_writer_sync(struct trace_writer *w, struct err *err);
 

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,12 +25,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/varint.h"
 
 #define LEVEL_DEFAULT 1
 #define SPARE_BATCHES 5
 #define INDEX_ENTRIES_MAX 1024
+/* The memory of batches is in huge pages from there on: less would pay for more than it uses. */
+#define HUGE_FROM_BYTES ((uint64_t)16 << 20)
 /*
  * Packing data costs more than writing it, so it is done only while the program
  * does not wait for us. When it had to, this many blocks go out as they are;
@@ -54,6 +58,8 @@ struct sink {
 	char *path;
 	int level;
 	bool eager;
+	uint64_t
+		pack_from_ns; /* data that is written sooner is not packed, unless eager or tight */
 
 	pthread_mutex_t lock;
 	pthread_cond_t submitted, freed, idle, reserved;
@@ -61,6 +67,8 @@ struct sink {
 	unsigned int nr_allocated, nr_allowed;
 	bool busy, stop, running;
 	bool waited; /* a feed found no free batch since the last look */
+	bool hurried; /* somebody waits for the end: data is no longer packed */
+	bool tight; /* there is no more room to reserve, so that packing is worth its time */
 	pthread_t thread;
 	atomic_int error; /* written by the thread, read by feeds; relaxed: only its value counts */
 
@@ -216,6 +224,7 @@ int sink_extend(struct sink *k, uint64_t bytes)
 	r = sink_error(k);
 	if (!r && k->reserves && !sink_has_room(k, bytes))
 		r = reserve_more(k, bytes);
+	k->tight |= r < 0;
 	set_limit(k);
 	pthread_mutex_unlock(&k->lock);
 	return r;
@@ -340,12 +349,21 @@ static void put_index(struct sink *k)
 }
 
 /* Events and records are small and always packed. */
-static int level_for(struct sink *k, const struct block_entry *e)
+static int level_for(struct sink *k, const struct block_entry *e, bool pack_data)
 {
-	if (e->type != BLOCK_BLOBS || k->eager || !k->rush_left)
+	if (e->type != BLOCK_BLOBS || k->eager)
 		return k->level;
-	k->rush_left--;
-	return 0;
+	if (k->rush_left) {
+		k->rush_left--;
+		return 0;
+	}
+	return pack_data ? k->level : 0;
+}
+
+/* With the lock held. */
+static bool must_pack_data(const struct sink *k)
+{
+	return k->tight || k->max_bytes || (!k->hurried && clock_monotonic_ns() >= k->pack_from_ns);
 }
 
 static void note_packed(struct sink *k, const struct batch_block *bb, int level)
@@ -369,13 +387,13 @@ static void note_rush(struct sink *k, bool waited)
 	}
 }
 
-static void write_batch(struct sink *k, struct batch *b)
+static void write_batch(struct sink *k, struct batch *b, bool pack_data)
 {
 	unsigned int i;
 
 	for (i = 0; i < b->nr_blocks && !sink_error(k); i++) {
 		struct batch_block *bb = &b->blocks[i];
-		int level = level_for(k, &bb->entry);
+		int level = level_for(k, &bb->entry, pack_data);
 
 		put_block(k, &bb->entry, b->bytes + bb->at, bb->len_bytes, level);
 		note_packed(k, bb, level);
@@ -411,19 +429,28 @@ static uint64_t cost_of(const struct batch *b)
 	return cost;
 }
 
-static void give_room(struct batch *b, size_t room_bytes)
+static void free_room(struct batch *b)
 {
-	if (b->room_bytes == room_bytes)
+	if (b->is_huge)
+		huge_free(b->bytes, b->room_bytes);
+	else
+		free(b->bytes);
+}
+
+static void give_room(struct batch *b, size_t room_bytes, bool huge)
+{
+	if (b->room_bytes == room_bytes && b->is_huge == huge)
 		return;
-	huge_free(b->bytes, b->room_bytes);
-	b->bytes = huge_alloc(room_bytes);
+	free_room(b);
+	b->bytes = huge ? huge_alloc(room_bytes) : xmalloc(room_bytes);
 	b->room_bytes = room_bytes;
+	b->is_huge = huge;
 }
 
 static void recycle(struct sink *k, struct batch *b)
 {
 	/* One huge event must not leave a huge batch behind. */
-	give_room(b, BATCH_ROOM);
+	give_room(b, BATCH_ROOM, b->is_huge);
 	b->len_bytes = 0;
 	b->nr_blocks = 0;
 	b->next = k->free_list;
@@ -438,7 +465,7 @@ static void *sink_main(void *arg)
 
 	pthread_mutex_lock(&k->lock);
 	for (;;) {
-		bool waited;
+		bool waited, pack_data;
 
 		while (!k->queue_head && !k->stop)
 			pthread_cond_wait(&k->submitted, &k->lock);
@@ -450,11 +477,12 @@ static void *sink_main(void *arg)
 			k->queue_tail = &k->queue_head;
 		waited = k->waited;
 		k->waited = false;
+		pack_data = must_pack_data(k);
 		k->busy = true;
 		pthread_mutex_unlock(&k->lock);
 
 		note_rush(k, waited);
-		write_batch(k, b);
+		write_batch(k, b, pack_data);
 
 		pthread_mutex_lock(&k->lock);
 		if (!sink_error(k))
@@ -473,6 +501,7 @@ static void *sink_main(void *arg)
 struct batch *sink_take_batch(struct sink *k, size_t room_bytes)
 {
 	struct batch *b;
+	bool huge;
 
 	pthread_mutex_lock(&k->lock);
 	while (!k->free_list && k->nr_allocated >= k->nr_allowed) {
@@ -484,10 +513,13 @@ struct batch *sink_take_batch(struct sink *k, size_t room_bytes)
 		k->free_list = b->next;
 	else
 		k->nr_allocated++;
+	huge = k->totals.file_bytes >= HUGE_FROM_BYTES;
 	pthread_mutex_unlock(&k->lock);
-	if (!b)
-		b = xcalloc(1, sizeof(*b));
-	give_room(b, room_bytes > BATCH_ROOM ? room_bytes : BATCH_ROOM);
+	if (!b) {
+		b = xmalloc(sizeof(*b)); /* its blocks are written when they are added */
+		memset(b, 0, offsetof(struct batch, blocks));
+	}
+	give_room(b, room_bytes > BATCH_ROOM ? room_bytes : BATCH_ROOM, huge);
 	b->next = NULL;
 	return b;
 }
@@ -505,6 +537,13 @@ void sink_add_feed(struct sink *k)
 {
 	pthread_mutex_lock(&k->lock);
 	k->nr_allowed += 2;
+	pthread_mutex_unlock(&k->lock);
+}
+
+void sink_hurry(struct sink *k)
+{
+	pthread_mutex_lock(&k->lock);
+	k->hurried = true;
 	pthread_mutex_unlock(&k->lock);
 }
 
@@ -537,7 +576,7 @@ static void sink_free(struct sink *k)
 		struct batch *b = k->free_list;
 
 		k->free_list = b->next;
-		huge_free(b->bytes, b->room_bytes);
+		free_room(b);
 		free(b);
 	}
 	if (k->fd >= 0)
@@ -571,6 +610,7 @@ int sink_open(const char *path, const struct trace_writer_options *options, stru
 	k->path = xstrdup(path);
 	k->level = options->level ? options->level : LEVEL_DEFAULT;
 	k->eager = options->eager;
+	k->pack_from_ns = clock_monotonic_ns() + options->pack_after_ns;
 	k->queue_tail = &k->queue_head;
 	k->nr_allowed = SPARE_BATCHES;
 	k->reserves = options->reserve;

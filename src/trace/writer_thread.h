@@ -26,6 +26,7 @@ struct batch {
 	struct batch *next;
 	uint8_t *bytes; /* BATCH_ROOM, or more for a single block that is larger */
 	size_t len_bytes, room_bytes;
+	bool is_huge; /* in huge pages */
 	unsigned int nr_blocks;
 	struct batch_block blocks[BATCH_BLOCKS_MAX];
 };
@@ -48,6 +49,8 @@ struct batch *sink_take_batch(struct sink *k, size_t room_bytes);
 void sink_submit(struct sink *k, struct batch *b);
 /* 0, or the failure that stopped the writing. Cheap. */
 int sink_error(const struct sink *k);
+/* Somebody waits for the end: time counts more than room from here on. */
+void sink_hurry(struct sink *k);
 MUST_CHECK int sink_wait_idle(struct sink *k, struct err *err);
 
 /*

@@ -517,6 +517,40 @@ static void test_dense_data(void **state)
 	reopen();
 }
 
+/* Data that packs to nothing, as the options say; what it takes in the file. */
+static uint64_t size_of_sparse(const struct trace_writer_options *options, bool hurry)
+{
+	uint64_t i;
+
+	begin_with(options);
+	if (hurry)
+		trace_writer_hurry(writer);
+	for (i = 1; i <= 8; i++)
+		put_block_of(false, i);
+	end();
+	reopen();
+	return scratch_size(path());
+}
+
+/* Packing takes time, which a short recording does not have, unless it has even less room. */
+static void test_packing_waits(void **state)
+{
+	struct trace_writer_options o = { .replace = true };
+	const uint64_t all = 8 * BLOB_MAX_BYTES;
+
+	(void)state;
+	assert_true(size_of_sparse(&o, false) < all / 2);
+	assert_true(size_of_sparse(&o, true) >= all);
+	o.pack_after_ns = UINT64_C(1) << 60;
+	assert_true(size_of_sparse(&o, false) >= all);
+	o.reserve = true;
+	o.max_bytes = 2 * all;
+	assert_true(size_of_sparse(&o, false) < all / 2);
+	o.eager = true;
+	o.max_bytes = 0;
+	assert_true(size_of_sparse(&o, true) < all / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -535,6 +569,7 @@ int main(void)
 		TEST(test_chained_index),
 		TEST(test_levels),
 		TEST(test_dense_data),
+		TEST(test_packing_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

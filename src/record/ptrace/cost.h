@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 /* Calls that the child makes to measure stops. */
-#define COST_NR_TRIALS 32
+#define COST_NR_TRIALS 8
 
 struct rusage;
 

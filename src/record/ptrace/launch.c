@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -56,23 +57,31 @@ struct launch {
 	const char *path;
 	char **argv;
 	const struct signals *signals; /* as the command shall have them */
-	int go[2]; /* the parent writes a byte when the tracer is attached */
+	/* A byte from the child when it may be traced, and one back when it is: its end is the second. */
+	int go[2];
 	struct sock_fprog filter; /* len 0: none */
 };
+
+static bool wait_for_byte(int fd)
+{
+	ssize_t n;
+	char c;
+
+	while ((n = read(fd, &c, 1)) < 0 && errno == EINTR)
+		;
+	return n == 1;
+}
 
 /* In the child. What is done here is not recorded; the execve is. */
 static NORETURN void child_main(struct launch *l, const sigset_t *mask)
 {
 	unsigned int i;
-	ssize_t n;
-	char c;
 
-	(void)close(l->go[1]);
-	while ((n = read(l->go[0], &c, 1)) < 0 && errno == EINTR)
-		;
-	if (n != 1)
-		_exit(127); /* the recorder has died: nobody would see what the command does */
+	(void)close(l->go[0]);
+	/* While nobody traces us, as every call that is seen takes its time; signals are blocked. */
 	signals_restore(l->signals);
+	if (write(l->go[1], "", 1) != 1 || !wait_for_byte(l->go[1]))
+		_exit(127); /* the recorder has died: nobody would see what the command does */
 	(void)sigprocmask(SIG_SETMASK, mask, NULL);
 	if (l->filter.len) {
 		/* Root may do without, and then set-user-id programs keep working. */
@@ -129,8 +138,8 @@ static int start_child(struct tracer *tr, struct launch *l, struct err *err)
 	pid_t pid;
 	int r;
 
-	if (pipe2(l->go, O_CLOEXEC) < 0)
-		return err_set(err, -errno, "cannot make a pipe");
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, l->go) < 0)
+		return err_set(err, -errno, "cannot make a pair of sockets");
 	sigfillset(&all);
 	/* No signal may reach the child before its handlers are those of the command. */
 	(void)sigprocmask(SIG_BLOCK, &all, &old);
@@ -141,7 +150,11 @@ static int start_child(struct tracer *tr, struct launch *l, struct err *err)
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	if (r)
 		return err_set(err, r, "cannot start a process");
-	r = take_child(tr, pid, err);
+	(void)close(fd_take(&l->go[1]));
+	if (wait_for_byte(l->go[0]))
+		r = take_child(tr, pid, err);
+	else
+		r = err_set(err, -ECHILD, "the command ended before it began");
 	if (r < 0) {
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, __WALL);
@@ -181,7 +194,8 @@ int tracer_launch(struct tracer *tr, struct err *err)
 		t->pid = tr->child;
 		t->state = TRACEE_RUNNING;
 		/* Each stop of its own preparations is passed over until the execve comes. */
-		if (ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0 || write(l.go[1], "", 1) != 1)
+		tracer_resume(tr, t, 0);
+		if (write(l.go[0], "", 1) != 1)
 			r = err_set(err, -errno, "cannot start the command");
 	}
 	for (i = 0; i < 2; i++) {

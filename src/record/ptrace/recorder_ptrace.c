@@ -19,6 +19,9 @@
 #include "base/mem.h"
 #include "record/ptrace/tracer.h"
 
+/* Who records a program that ends sooner would wait for the packing of its files. */
+#define PACK_AFTER_NS NS_PER_S
+
 static ssize_t read_process(struct memory *m, const struct iovec *local, const struct iovec *remote,
 			    unsigned int nr)
 {
@@ -252,6 +255,7 @@ static void take_totals(struct tracer *tr)
 {
 	struct trace_writer_totals totals;
 
+	trace_writer_hurry(tr->writer);
 	(void)!trace_writer_sync(tr->writer, NULL); /* closing reports a failure */
 	totals = trace_writer_totals(tr->writer);
 	tr->res->nr_events = totals.nr_events;
@@ -300,6 +304,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes };
 	struct trace_writer_options options = { .replace = o->replace,
 						.reserve = true,
+						.pack_after_ns = PACK_AFTER_NS,
 						.max_bytes = o->max_bytes };
 	struct tracer tr = { .o = o, .res = ret, .start_ns = clock_monotonic_ns() };
 	int r;

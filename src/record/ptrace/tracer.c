@@ -27,9 +27,12 @@ void tracer_resume(struct tracer *tr, struct tracee *t, int signo)
 {
 	int request = PTRACE_SYSCALL;
 
-	/* A filter of the program's own may refuse calls before ours can show them: stop at all. */
-	if (tr->filtered && t->recorded && t->state != TRACEE_IN_CALL && !t->own_filter &&
-	    agent_runs_free(tr, t))
+	/*
+	 * A filter of the program's own may refuse calls before ours can show them: stop at all.
+	 * Likewise before the execve, unless ours shows all calls: stops are measured there.
+	 */
+	if (tr->filtered && (t->recorded || tr->agent) && t->state != TRACEE_IN_CALL &&
+	    !t->own_filter && agent_runs_free(tr, t))
 		request = PTRACE_CONT;
 	/* A thread that is gone will be reported as such. */
 	(void)ptrace(request, t->tid, NULL, (void *)(intptr_t)signo);
