@@ -2,6 +2,7 @@
 #include "record/agent/sites.h"
 
 #include <elf.h>
+#include <emmintrin.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -432,20 +433,59 @@ static void note_windows(const struct sites *s, struct window_set *ret)
 	}
 }
 
+/* Texts are large: they are looked at so many bytes at a time. */
+#define AT_ONCE_BYTES 16u
+
+static __m128i load(const uint8_t *p)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+static __m128i are(__m128i bytes, uint8_t mask, uint8_t value)
+{
+	return _mm_cmpeq_epi8(_mm_and_si128(bytes, _mm_set1_epi8((char)mask)),
+			      _mm_set1_epi8((char)value));
+}
+
+/* A bit for each of the bytes that can be the opcode of a long jump: e8, e9, and 80 to 8f behind 0f. */
+static uint32_t long_jumps(const uint8_t *p)
+{
+	__m128i now = load(p), before = load(p - 1);
+	__m128i found = _mm_or_si128(are(now, 0xfe, 0xe8),
+				     _mm_and_si128(are(now, 0xf0, 0x80), are(before, 0xff, 0x0f)));
+
+	return (uint32_t)_mm_movemask_epi8(found);
+}
+
+static void forbid_target(struct image *im, const struct segment *seg, uint64_t opcode,
+			  const struct window_set *set)
+{
+	uint64_t target = seg->offset + opcode + 5 +
+			  (uint64_t)(int64_t)number(im->file + seg->offset + opcode + 1);
+
+	if (may_be_in(set, target))
+		forbid(im, target);
+}
+
 /* Whatever can be read as a long jump, at any byte of the text, counts as one. */
 static void forbid_targets(struct image *im, const struct segment *seg)
 {
 	const uint8_t *p = im->file + seg->offset;
 	struct window_set set;
-	uint64_t i, target;
+	uint64_t i = 1;
+	uint32_t jumps;
 
 	note_windows(im->found, &set);
-	for (i = 0; i + 5 <= seg->len; i++) {
-		if ((p[i] & 0xfe) != 0xe8 && (p[i] >> 4 != 8 || !i || p[i - 1] != 0x0f))
-			continue;
-		target = seg->offset + i + 5 + (uint64_t)(int64_t)number(p + i + 1);
-		if (may_be_in(&set, target))
-			forbid(im, target);
+	/* The first byte has none before it that it could belong to. */
+	if (seg->len >= 5 && (p[0] & 0xfe) == 0xe8)
+		forbid_target(im, seg, 0, &set);
+	for (; i + AT_ONCE_BYTES + 4 <= seg->len; i += AT_ONCE_BYTES) {
+		for (jumps = long_jumps(p + i); jumps; jumps &= jumps - 1)
+			forbid_target(im, seg, i + (uint64_t)__builtin_ctz(jumps), &set);
+	}
+	for (; i + 5 <= seg->len; i++) {
+		if ((p[i] & 0xfe) == 0xe8 || (p[i] >> 4 == 8 && p[i - 1] == 0x0f))
+			forbid_target(im, seg, i, &set);
 	}
 }
 
@@ -472,15 +512,32 @@ static bool has_long_windows(const struct sites *s)
 	return false;
 }
 
+/* The next bytes of a syscall instruction; NULL: there are none. */
+static const uint8_t *next_syscall(const uint8_t *p, const uint8_t *end)
+{
+	for (; end - p > (ptrdiff_t)AT_ONCE_BYTES; p += AT_ONCE_BYTES) {
+		__m128i both =
+			_mm_and_si128(are(load(p), 0xff, 0x0f), are(load(p + 1), 0xff, 0x05));
+		int found = _mm_movemask_epi8(both);
+
+		if (found)
+			return p + __builtin_ctz((unsigned int)found);
+	}
+	for (; end - p > 1; p++) {
+		if (p[0] == 0x0f && p[1] == 0x05)
+			return p;
+	}
+	return NULL;
+}
+
 void sites_find(const uint8_t *file, size_t len, struct sites *ret)
 {
-	static const uint8_t syscall_bytes[] = { 0x0f, 0x05 };
 	struct image im = { .file = file, .len = len, .found = ret };
 	unsigned int i;
 
 	*ret = (struct sites){ 0 };
 	if (!read_headers(&im)) {
-		ret->is_blind = memmem(file, len, syscall_bytes, sizeof(syscall_bytes)) != NULL;
+		ret->is_blind = next_syscall(file, file + len) != NULL;
 		return;
 	}
 	for (i = 0; i < im.nr_segments; i++) {
@@ -489,7 +546,7 @@ void sites_find(const uint8_t *file, size_t len, struct sites *ret)
 
 		if (!s->is_text)
 			continue;
-		while ((p = memmem(p, (size_t)(end - p), syscall_bytes, sizeof(syscall_bytes)))) {
+		while ((p = next_syscall(p, end))) {
 			if (!look_at(&im, s->vaddr + (uint64_t)(p - (file + s->offset))))
 				ret->nr_left++;
 			p += 2;
