@@ -88,6 +88,9 @@ SHARES = {"inproc": 40, "auto": 1}
 CHOICES = {
     "short programs get no agent": ("/bin/true; /bin/true; /bin/true", 0, 0),
     "a long program gets one": ("exec dd if=/dev/zero of=/dev/null bs=1 count=3000 status=none", 90, 100),
+    "programs that come after one with an agent get one at once":
+        ("dd if=/dev/zero of=/dev/null bs=1 count=60 status=none; cat /dev/null; wc /dev/null; sort /dev/null; "
+         "uniq /dev/null; cut -c1 /dev/null; tac /dev/null; nl /dev/null; fold /dev/null; join /dev/null /dev/null", 70, 100),
     "a program whose processes made many calls gets one at once":
         ("for i in 1 2 3 4 5 6 7 8 9; do dd if=/dev/zero of=/dev/null bs=1 count=50 status=none; done", 40, 100),
 }

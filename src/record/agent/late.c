@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who gets the agent, and when. To enter a program costs as much as some
+ * Who gets the agent, and when. To enter the first program costs as much as some
  * hundred stops, and most programs make no more calls than that. So a process
  * begins with ptrace alone, and with hope: as soon as it has made so many calls, the
  * agent enters at the end of one; or before that, at the entry of the call that
@@ -8,8 +8,10 @@
  * places that are changed. That call is not made then, but put back, and made again
  * when the agent is there: the tracer sees it once.
  *
- * Many processes of one program do about the same: when they made many calls so far, the
- * next one gets the agent at its beginning.
+ * When one process has it, the texts that most others have too are known, and to enter
+ * costs less than the stops of their loaders alone: they get the agent at their beginning.
+ * Processes of one program do about the same: if they made few calls so far, the next one
+ * begins with hope again.
  *
  * All that also when the recording has ended before the program, which cannot be let go
  * because of the filter: with the agent it makes its calls without stops at least.
@@ -26,7 +28,7 @@
 
 #define SYSCALL_BYTES 2u
 
-/* A program whose processes make so many calls gains by an agent that is there from the beginning. */
+/* A program whose processes make fewer calls gains nothing by an agent that is there from the beginning. */
 #define MANY_CALLS 30u
 
 /* Programs. */
@@ -67,6 +69,13 @@ void agent_programs_release(struct agent *a)
 	map_release(&a->programs);
 }
 
+static bool gains_at_once(const struct agent *a, const struct agent_program *p)
+{
+	if (!p)
+		return false;
+	return p->is_known ? p->nr_calls >= MANY_CALLS : a->nr_images > 0;
+}
+
 /* Hopes. */
 
 static void drop_hope(struct tracee *t)
@@ -90,7 +99,7 @@ void agent_enter_image(struct tracer *tr, struct tracee *t, uint64_t ip)
 	if (!tr->agent || t->own_filter)
 		return;
 	program = tr->agent->after_calls ? program_of(tr->agent, t) : NULL;
-	if (!tr->agent->after_calls || (program && program->nr_calls >= MANY_CALLS)) {
+	if (!tr->agent->after_calls || gains_at_once(tr->agent, program)) {
 		if (agent_enter_process(tr, t, 0))
 			t->agent->space->program = program;
 		else
