@@ -3,7 +3,8 @@
  * Numbers as bytes: fixed little-endian fields, and LEB128 varints (7 bits a
  * byte, low bits first, top bit = more follows; at most 10 bytes). Signed
  * numbers are folded by zigzag (0, -1, 1, -2 ... -> 0, 1, 2, 3 ...).
- * Writers need VARINT_MAX bytes of room; readers never pass `end`.
+ * Writers need VARINT_MAX bytes of room, all of which they may change; readers never
+ * pass `end`.
  */
 #ifndef BASE_VARINT_H
 #define BASE_VARINT_H
@@ -51,12 +52,27 @@ static inline uint64_t get_le64(const uint8_t *p)
 
 static inline uint8_t *put_uvarint(uint8_t *p, uint64_t v)
 {
-	while (v >= 0x80) {
-		*p++ = (uint8_t)v | 0x80;
-		v >>= 7;
+	unsigned int more;
+
+	if (v < 0x80) {
+		*p = (uint8_t)v;
+		return p + 1;
 	}
-	*p++ = (uint8_t)v;
-	return p;
+	if (UNLIKELY(v >> 56)) {
+		while (v >= 0x80) {
+			*p++ = (uint8_t)v | 0x80;
+			v >>= 7;
+		}
+		*p++ = (uint8_t)v;
+		return p;
+	}
+	/* How long a number is nobody can foretell: without a branch for each byte. */
+	more = (63 - (unsigned int)__builtin_clzll(v)) / 7;
+	v = (v & UINT64_C(0xfffffff)) | (v & UINT64_C(0xfffffff0000000)) << 4;
+	v = (v & UINT64_C(0x3fff00003fff)) | (v & UINT64_C(0xfffc0000fffc000)) << 2;
+	v = (v & UINT64_C(0x7f007f007f007f)) | (v & UINT64_C(0x3f803f803f803f80)) << 1;
+	put_le64(p, v | (UINT64_C(0x8080808080808080) & ((UINT64_C(1) << 8 * more) - 1)));
+	return p + more + 1;
 }
 
 static inline uint64_t zigzag(int64_t v)

@@ -26,6 +26,10 @@ enum {
 /* Structs may only contain structs described before, lists only structs: so this is generous. */
 #define DEPTH_MAX 12
 #define REF_BYTES_MIN 17 /* the hash and a varint */
+#define REF_BYTES_MAX (16 + VARINT_MAX)
+#define DATA_HEAD_BYTES_MAX (1 + 2 * VARINT_MAX)
+/* What numbers take at most, and data that is short or one piece which is stored already. */
+#define SIMPLE_BYTES_MAX (DATA_HEAD_BYTES_MAX + DATA_INLINE_MAX)
 
 struct encoder {
 	const struct schema *schema;
@@ -42,13 +46,11 @@ static void put_u(struct encoder *e, uint64_t u)
 	e->out->len += (size_t)(put_uvarint(p, u) - p);
 }
 
-static void put_ref(struct encoder *e, const struct blob_ref *ref)
+static uint8_t *put_ref(uint8_t *p, const struct blob_ref *ref)
 {
-	uint8_t *p = buf_reserve(e->out, 16 + VARINT_MAX);
-
 	put_le64(p, ref->hash.low);
 	put_le64(p + 8, ref->hash.high);
-	e->out->len += 16 + (size_t)(put_uvarint(p + 16, ref->blob) - (p + 16));
+	return put_uvarint(p + 16, ref->blob);
 }
 
 static int put_refs(struct encoder *e, const struct data *d)
@@ -69,27 +71,48 @@ static int put_refs(struct encoder *e, const struct data *d)
 			if (r < 0)
 				return r;
 		}
-		put_ref(e, &ref);
+		e->out->len =
+			(size_t)(put_ref(buf_reserve(e->out, REF_BYTES_MAX), &ref) - e->out->data);
 	}
 	return 0;
 }
 
-static int put_data(struct encoder *e, const struct data *d)
+static uint8_t *put_data_head(uint8_t *p, const struct data *d, bool by_refs)
 {
 	bool cut = d->kept_bytes < d->len_bytes;
-	bool by_refs = d->refs || (e->sink && d->kept_bytes > DATA_INLINE_MAX);
-	uint8_t *p;
 
 	if (cut && !d->kept_bytes) {
-		buf_putc(e->out, DATA_NOT_KEPT);
-		put_u(e, d->len_bytes);
-		return 0;
+		*p++ = DATA_NOT_KEPT;
+		return put_uvarint(p, d->len_bytes);
 	}
-	p = buf_reserve(e->out, 1 + 2 * VARINT_MAX + (by_refs ? 0 : d->kept_bytes));
 	*p++ = (uint8_t)((by_refs ? DATA_REFS : DATA_INLINE) + cut);
 	p = put_uvarint(p, d->len_bytes);
-	if (cut)
-		p = put_uvarint(p, d->kept_bytes);
+	return cut ? put_uvarint(p, d->kept_bytes) : p;
+}
+
+/* Nothing has to be stored for it, and it fits SIMPLE_BYTES_MAX. */
+static bool is_simple(const struct data *d)
+{
+	return d->kept_bytes <= (d->refs ? BLOB_MAX_BYTES : DATA_INLINE_MAX);
+}
+
+static uint8_t *put_simple_data(uint8_t *p, const struct data *d)
+{
+	p = put_data_head(p, d, d->refs);
+	if (!d->kept_bytes)
+		return p;
+	if (d->refs)
+		return put_ref(p, d->refs);
+	memcpy(p, d->bytes, d->kept_bytes);
+	return p + d->kept_bytes;
+}
+
+static int put_data(struct encoder *e, const struct data *d)
+{
+	bool by_refs = d->refs || (e->sink && d->kept_bytes > DATA_INLINE_MAX);
+	uint8_t *p = buf_reserve(e->out, DATA_HEAD_BYTES_MAX + (by_refs ? 0 : d->kept_bytes));
+
+	p = put_data_head(p, d, by_refs);
 	if (!by_refs && d->kept_bytes) {
 		memcpy(p, d->bytes, d->kept_bytes);
 		p += d->kept_bytes;
@@ -174,25 +197,36 @@ int codec_put_args(const struct schema_row *row, const struct schema *s, const s
 		   struct blob_sink *sink, struct buf *out)
 {
 	struct encoder e = { .schema = s, .sink = sink, .out = out };
-	const struct wire_list *l = &row->args;
+	const struct wire *w = row->args.wires, *end = w + row->args.nr_wires;
+	uint8_t *p = buf_reserve(out, VARINT_MAX + row->args.nr_wires * SIMPLE_BYTES_MAX);
 	uint64_t missing = 0;
 	unsigned int i;
+	int r;
 
-	for (i = 0; i < l->nr_wires; i++) {
-		if (args[l->wires[i].position].type == VALUE_NONE)
-			missing |= 1ull << i;
-	}
-	put_u(&e, missing);
-	for (i = 0; i < l->nr_wires; i++) {
-		const struct wire *w = &l->wires[i];
-		int r;
+	for (i = 0; i < row->args.nr_wires; i++)
+		missing |= (uint64_t)(args[w[i].position].type == VALUE_NONE) << i;
+	p = put_uvarint(p, missing);
+	/* Most of all arguments are simple: these need not look for room each by itself. */
+	for (; w < end; w++, missing >>= 1) {
+		const struct value *v = &args[w->position];
 
-		if (missing >> i & 1)
+		if (missing & 1)
 			continue;
-		r = put_value(&e, w->type, w, &args[w->position]);
-		if (r < 0)
-			return r;
+		if (w->type == 'u') {
+			p = put_uvarint(p, v->u);
+		} else if (w->type == 'i') {
+			p = put_svarint(p, v->i);
+		} else if (w->type == 'd' && v->type == VALUE_DATA && is_simple(v->data)) {
+			p = put_simple_data(p, v->data);
+		} else {
+			out->len = (size_t)(p - out->data);
+			r = put_value(&e, w->type, w, v);
+			if (r < 0)
+				return r;
+			p = buf_reserve(out, (size_t)(end - w) * SIMPLE_BYTES_MAX);
+		}
 	}
+	out->len = (size_t)(p - out->data);
 	return 0;
 }
 

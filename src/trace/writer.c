@@ -36,6 +36,8 @@
 #define DEDUP_SETS_FIRST ((size_t)512)
 /* With less room than this left nothing more is taken in. */
 #define ROOM_MIN_BYTES ((uint64_t)8 << 10)
+/* A feed claims so much at a time, while there is plenty. */
+#define CREDIT_BYTES ((uint64_t)32 << 10)
 
 enum section {
 	SECTION_META,
@@ -74,6 +76,7 @@ struct trace_feed {
 	size_t known_mask; /* number of sets - 1 */
 	size_t nr_remembered; /* in this table */
 	uint64_t age;
+	uint64_t credit_bytes; /* claimed, for what will be kept */
 	bool seal_due; /* a batch of data is full: the events that it is of shall follow it */
 	bool at_end; /* what is being taken in may use the room set aside for the end */
 };
@@ -180,7 +183,7 @@ static int make_room(struct trace_feed *f, uint64_t bytes)
 	int r = feed_error(f);
 
 	bytes += ROOM_MIN_BYTES;
-	if (r || sink_has_room(k, bytes))
+	if (r || f->credit_bytes >= bytes || sink_has_room(k, bytes))
 		return r;
 	r = sink_extend(k, bytes);
 	if (!r)
@@ -201,6 +204,14 @@ static int claim(struct trace_feed *f, uint64_t bytes)
 	struct sink *k = f->writer->sink;
 	int r;
 
+	if (LIKELY(f->credit_bytes >= bytes)) {
+		f->credit_bytes -= bytes;
+		return 0;
+	}
+	if (sink_claim(k, bytes + CREDIT_BYTES)) {
+		f->credit_bytes += CREDIT_BYTES;
+		return 0;
+	}
 	if (sink_claim(k, bytes))
 		return 0;
 	r = sink_extend(k, bytes);
