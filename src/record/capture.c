@@ -27,15 +27,14 @@ int capture_register(const struct row *row, unsigned int i)
 	return reg < 6 ? (int)reg : -1;
 }
 
-static struct value scalar_of(const struct arg *a, uint64_t reg)
+static struct capture_scalar scalar_for(const struct arg *a, unsigned int i, unsigned int reg)
 {
 	unsigned int width = a->width_bytes ? a->width_bytes : kind_infos[a->kind].width_bytes;
 
-	if (width >= sizeof(reg))
-		return value_uint(reg);
-	if (capture_is_signed(a))
-		return value_int((int64_t)(reg << (64 - 8 * width)) >> (64 - 8 * width));
-	return value_uint(reg & ((UINT64_C(1) << 8 * width) - 1));
+	return (struct capture_scalar){ .arg = (uint8_t)i,
+					.reg = (uint8_t)reg,
+					.shift = (uint8_t)(width < 8 ? 64 - 8 * width : 0),
+					.is_signed = width < 8 && capture_is_signed(a) };
 }
 
 static uint64_t as_count(struct value v, bool is_signed)
@@ -45,6 +44,7 @@ static uint64_t as_count(struct value v, bool is_signed)
 
 uint64_t capture_arg_number(const struct capture_job *j, unsigned int i)
 {
+	struct capture_scalar scalar;
 	const struct arg *a;
 	int reg;
 
@@ -59,7 +59,8 @@ uint64_t capture_arg_number(const struct capture_job *j, unsigned int i)
 	reg = capture_register(j->row, i);
 	if (reg < 0)
 		return 0;
-	return as_count(scalar_of(a, j->regs[reg]), capture_is_signed(a));
+	scalar = scalar_for(a, i, (unsigned int)reg);
+	return as_count(capture_scalar(&scalar, j->regs), capture_is_signed(a));
 }
 
 uint64_t capture_len(const struct capture_job *j, unsigned int code)
@@ -135,19 +136,23 @@ static void learn_shape(const struct row *row, struct capture_shape *s)
 
 	*s = (struct capture_shape){ .row = row };
 	for (i = 0; i < row->nr_args; i++) {
-		if (capture_is_scalar(&row->args[i]) && capture_register(row, i) >= 0)
-			s->scalars[s->nr_scalars++] = (uint8_t)i;
+		int reg = capture_register(row, i);
+
+		if (capture_is_scalar(&row->args[i]) && reg >= 0)
+			s->scalars[s->nr_scalars++] =
+				scalar_for(&row->args[i], i, (unsigned int)reg);
 	}
 	list_pass(row, ARG_IN, &s->in);
 	list_pass(row, ARG_OUT, &s->out);
+	s->is_plain = capture_shape_is_plain(s);
 }
 
-static const struct capture_shape *shape_of(const struct capture_job *j)
+const struct capture_shape *capture_shape_of(struct capture_scratch *scratch, const struct row *row)
 {
-	struct capture_shape *s = &j->s->shapes[j->row->id];
+	struct capture_shape *s = &scratch->shapes[row->id];
 
-	if (UNLIKELY(s->row != j->row))
-		learn_shape(j->row, s);
+	if (UNLIKELY(s->row != row))
+		learn_shape(row, s);
 	return s;
 }
 
@@ -173,16 +178,14 @@ int capture_entry(struct capture *c, const struct row *row, const uint64_t regs[
 		  struct value *args)
 {
 	struct capture_job j = job_for(c, row, regs, args);
-	const struct capture_shape *s = shape_of(&j);
+	const struct capture_shape *s = capture_shape_of(j.s, row);
 	unsigned int i, n;
 	int r = 0;
 
 	for (i = 0; i < row->nr_args; i++)
 		args[i] = (struct value){ .type = VALUE_NONE };
-	for (n = 0; n < s->nr_scalars; n++) {
-		i = s->scalars[n];
-		args[i] = scalar_of(&row->args[i], regs[capture_register(row, i)]);
-	}
+	for (n = 0; n < s->nr_scalars; n++)
+		args[s->scalars[n].arg] = capture_scalar(&s->scalars[n], regs);
 	for (n = 0; n < s->in.nr && !r; n++) {
 		i = s->in.args[n];
 		push_arg(&j, i, args, row->args[i].dir & ARG_OUT ? CAPTURE_NOT_OUT : 0);
@@ -263,7 +266,7 @@ int capture_exit(struct capture *c, const struct row *row, const uint64_t regs[6
 		 const struct outcome *outcome, struct value *args)
 {
 	struct capture_job j = job_for(c, row, regs, args);
-	const struct capture_shape *s = shape_of(&j);
+	const struct capture_shape *s = capture_shape_of(j.s, row);
 	unsigned int n;
 	int r = 0;
 

@@ -63,4 +63,21 @@ MUST_CHECK int capture_turned(struct capture *c, const struct row *row, const ui
 MUST_CHECK int capture_exit(struct capture *c, const struct row *row, const uint64_t regs[6],
 			    const struct outcome *outcome, struct value *args);
 
+/* A call that is over, and the memory that it has read and written: it lends. */
+struct capture_seen {
+	const uint64_t *regs; /* of the entry */
+	const struct outcome *outcome;
+	struct memory *before, *after;
+	/* Ours: what args lead to. */
+	struct data data;
+	struct blob_ref ref;
+};
+
+/*
+ * Both in one go, for a call of numbers and at most one piece of data: 1, or 0 when it is no such call
+ * or its data is not at hand. Then nothing has happened, but that args may be anything.
+ */
+MUST_CHECK int capture_plain(struct capture *c, const struct row *row, struct capture_seen *seen,
+			     struct value *args);
+
 #endif

@@ -39,6 +39,13 @@ enum capture_flag {
 	CAPTURE_KEEP = 16, /* whatever the policy: part of a struct, or a name */
 };
 
+/* What is kept of data. */
+enum capture_keep {
+	KEEP_NOTHING,
+	KEEP_HASH,
+	KEEP_BYTES,
+};
+
 struct capture_target {
 	const struct arg *a;
 	struct value *dest; /* stays where it is until capture_run() returns */
@@ -61,12 +68,20 @@ struct capture_pass {
 	uint8_t args[ROW_ARGS_MAX];
 };
 
+/* A number in a register. */
+struct capture_scalar {
+	uint8_t arg, reg;
+	uint8_t shift; /* so many of the upper bits do not count */
+	bool is_signed;
+};
+
 /* What is to be done for the arguments of a row, so that it is looked for only once. */
 struct capture_shape {
 	const struct row *row; /* NULL: not known yet */
 	uint8_t nr_scalars;
-	uint8_t scalars[ROW_ARGS_MAX];
+	struct capture_scalar scalars[ROW_ARGS_MAX];
 	struct capture_pass in, out;
+	bool is_plain; /* capture_plain.c */
 };
 
 struct capture_scratch {
@@ -89,6 +104,10 @@ struct capture_job {
 };
 
 void capture_begin(struct capture_job *j, struct capture *c);
+struct capture_scratch *capture_scratch_of(struct capture *c);
+const struct capture_shape *capture_shape_of(struct capture_scratch *s, const struct row *row);
+/* Said of one that is known but for this. */
+bool capture_shape_is_plain(const struct capture_shape *s);
 /* dest gets a value at once: its address or, when there is nothing to read, the final one. */
 void capture_push(struct capture_job *j, const struct capture_target *t);
 MUST_CHECK int capture_run(struct capture_job *j);
@@ -98,6 +117,19 @@ size_t capture_read(struct capture *c, uint64_t addr, void *p, size_t len);
 /* The spans one behind the other as one piece of data, of which len bytes count. */
 MUST_CHECK int capture_gather(struct capture_job *j, const struct iovec *spans, size_t nr,
 			      const struct capture_target *t);
+
+/* As the policy says, of an argument with these flags (enum capture_flag). */
+enum capture_keep capture_keep(const struct capture *c, const struct row *row, uint8_t flags);
+/* One piece of data, of which not nothing is kept. */
+MUST_CHECK int capture_piece(struct capture *c, enum capture_keep keep, const uint8_t *bytes,
+			     size_t len, struct blob_ref *ret);
+
+static inline struct value capture_scalar(const struct capture_scalar *s, const uint64_t from[6])
+{
+	uint64_t v = from[s->reg] << s->shift;
+
+	return s->is_signed ? value_int((int64_t)v >> s->shift) : value_uint(v >> s->shift);
+}
 
 /* A number of memory, of the given width, or 0. */
 uint64_t capture_number(const uint8_t *p, unsigned int width_bytes, bool is_signed);

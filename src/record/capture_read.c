@@ -20,7 +20,7 @@
 
 static const struct arg strv_elem = { .name = "", .kind = KIND_STR };
 
-static struct capture_scratch *scratch_of(struct capture *c)
+struct capture_scratch *capture_scratch_of(struct capture *c)
 {
 	struct capture_scratch *s = c->scratch;
 
@@ -52,7 +52,7 @@ void capture_begin(struct capture_job *j, struct capture *c)
 {
 	*j = (struct capture_job){
 		.c = c,
-		.s = scratch_of(c),
+		.s = capture_scratch_of(c),
 		.data_left_bytes = CAPTURE_DATA_MAX_BYTES,
 		.text_left_bytes = CAPTURE_STRV_MAX_BYTES,
 		.targets_left = CAPTURE_TARGETS_MAX,
@@ -138,29 +138,28 @@ static void read_spans(struct capture *c, const struct iovec *local, const struc
 
 /* Data. */
 
-enum keep {
-	KEEP_NOTHING,
-	KEEP_HASH,
-	KEEP_BYTES,
-};
-
-static enum keep keep_of(const struct capture_job *j, const struct capture_target *t)
+enum capture_keep capture_keep(const struct capture *c, const struct row *row, uint8_t flags)
 {
-	enum row_class class = j->row ? row_class(j->row) : C_OTHER;
+	enum row_class class = row ? row_class(row) : C_OTHER;
 
-	if (t->flags & CAPTURE_KEEP || class == C_NAME || class == C_CWD)
+	if (flags & CAPTURE_KEEP || class == C_NAME || class == C_CWD)
 		return KEEP_BYTES;
-	switch (j->c->policy) {
+	switch (c->policy) {
 	case DATA_ALL:
 		return KEEP_BYTES;
 	case DATA_WRITES:
-		return t->flags & CAPTURE_AFTER ? KEEP_HASH : KEEP_BYTES;
+		return flags & CAPTURE_AFTER ? KEEP_HASH : KEEP_BYTES;
 	case DATA_HASH:
 		return KEEP_HASH;
 	case DATA_NONE:
 		break;
 	}
 	return KEEP_NOTHING;
+}
+
+static enum capture_keep keep_of(const struct capture_job *j, const struct capture_target *t)
+{
+	return capture_keep(j->c, j->row, t->flags);
 }
 
 static struct data *new_data(struct capture_job *j, struct value *dest, uint64_t len_bytes)
@@ -172,26 +171,29 @@ static struct data *new_data(struct capture_job *j, struct value *dest, uint64_t
 	return d;
 }
 
-static struct blob_ref keep_piece(struct capture_job *j, enum keep keep, const uint8_t *bytes,
-				  size_t len)
+int capture_piece(struct capture *c, enum capture_keep keep, const uint8_t *bytes, size_t len,
+		  struct blob_ref *ret)
 {
-	struct blob_ref ref = { .blob = 0 };
+	*ret = (struct blob_ref){ .blob = 0 };
+	if (keep == KEEP_BYTES)
+		return trace_feed_blob(c->feed, bytes, len, ret);
+	ret->hash = hash_bytes(bytes, len);
+	return 0;
+}
 
-	if (keep == KEEP_HASH) {
-		ref.hash = hash_bytes(bytes, len);
-	} else if (!j->r) {
-		int r = trace_feed_blob(j->c->feed, bytes, len, &ref);
-
-		if (r < 0)
-			j->r = r;
-	}
-	return ref;
+static void keep_piece(struct capture_job *j, enum capture_keep keep, const uint8_t *bytes,
+		       size_t len, struct blob_ref *ret)
+{
+	if (j->r)
+		*ret = (struct blob_ref){ .blob = 0 };
+	else
+		j->r = capture_piece(j->c, keep, bytes, len, ret);
 }
 
 /* What was read is one piece, in the area. */
 static void finish_data(struct capture_job *j, struct capture_target *t)
 {
-	enum keep keep = keep_of(j, t);
+	enum capture_keep keep = keep_of(j, t);
 	struct blob_ref *ref;
 	struct data *d;
 
@@ -205,7 +207,7 @@ static void finish_data(struct capture_job *j, struct capture_target *t)
 		return;
 	}
 	ref = arena_alloc(j->c->arena, sizeof(*ref));
-	*ref = keep_piece(j, keep, t->local, t->got);
+	keep_piece(j, keep, t->local, t->got, ref);
 	d->refs = ref;
 }
 
@@ -256,7 +258,7 @@ int capture_gather(struct capture_job *j, const struct iovec *spans, size_t nr,
 		   const struct capture_target *t)
 {
 	struct span_cursor cur = { .spans = spans, .nr = nr };
-	enum keep keep = keep_of(j, t);
+	enum capture_keep keep = keep_of(j, t);
 	struct blob_ref *refs;
 	uint64_t nr_pieces = 0;
 	uint64_t left = t->len;
@@ -274,7 +276,7 @@ int capture_gather(struct capture_job *j, const struct iovec *spans, size_t nr,
 		size_t got = fill_piece(j, &cur, want);
 
 		if (got)
-			refs[nr_pieces++] = keep_piece(j, keep, j->s->area, got);
+			keep_piece(j, keep, j->s->area, got, &refs[nr_pieces++]);
 		d->kept_bytes += got;
 		left -= got;
 		if (got < want)

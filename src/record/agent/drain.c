@@ -93,6 +93,12 @@ static const uint8_t *borrow_copy(struct memory *m, uint64_t addr, size_t len)
 	return find((struct copies *)m, addr, &bytes) >= len ? bytes : NULL;
 }
 
+/* All that a record says of memory. */
+struct record_memory {
+	struct copies before, after;
+	uint64_t now_ns; /* when it is taken */
+};
+
 /* The time of a moment in the record of a thread: after its last stop, and not in the future. */
 static uint64_t to_ns(struct tracer *tr, const struct agent_thread *at, uint64_t tsc,
 		      uint64_t now_ns)
@@ -113,17 +119,15 @@ static bool is_of_descriptor(const struct tracee *t)
 	       !t->args[1].data->len_bytes;
 }
 
-/* The call of a record, up to its result. */
-static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
-		       struct copies *c)
+/* What the record is of. False: the agent has made no such record. */
+static bool take_head(struct tracer *tr, struct tracee *t, const struct wire_record *rec)
 {
 	const struct row *row = NULL;
-	int r;
 
 	if (rec->nr < WIRE_NR_CALLS && tr->agent->is_taken[rec->nr])
 		row = row_by_nr(ARCH_X86_64, rec->nr);
 	if (!row)
-		return false; /* the agent has made no such record */
+		return false;
 	memcpy(t->regs, rec->regs, sizeof(t->regs));
 	t->row = tr->agent->has_variants[rec->nr] ? row_select_variant(row, t->regs) : row;
 	t->nr = rec->nr;
@@ -131,6 +135,14 @@ static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_re
 	t->unwanted = false;
 	t->held_ns = t->carried_ns;
 	t->carried_ns = 0;
+	return true;
+}
+
+/* The call of a record, up to its result. */
+static void begin_call(struct tracer *tr, struct tracee *t, struct copies *c)
+{
+	int r;
+
 	arena_reset(&t->arena);
 	tr->capture.arena = &t->arena;
 	tr->capture.memory = &c->memory;
@@ -143,7 +155,6 @@ static bool begin_call(struct tracer *tr, struct tracee *t, const struct wire_re
 	t->entry_unread = 0;
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
-	return true;
 }
 
 static void touch_paths(struct tracer *tr, struct tracee *t, uint64_t now_ns)
@@ -233,40 +244,75 @@ static uint64_t waited_ns(struct tracer *tr, const struct agent_thread *at,
 	return enter_ns - from;
 }
 
+/* All that is told of calls in general; the arguments come later. */
+static void fill_head(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
+		      uint64_t now_ns, struct event *ev)
+{
+	bool failed = rec->ret < 0 && rec->ret > -4096;
+
+	ev->row = t->row;
+	ev->stream = 0;
+	ev->seq = ev->origin = ev->gap_cpu_ns = ev->held_inside_ns = 0;
+	ev->enter_ns = to_ns(tr, t->agent, rec->enter_tsc, now_ns);
+	ev->exit_ns = to_ns(tr, t->agent, rec->exit_tsc, now_ns);
+	ev->held_ns = t->held_ns + waited_ns(tr, t->agent, rec, ev->enter_ns);
+	ev->held_before_ns = ev->held_ns;
+	/* Asked for at times. It began with the trace, so more than that it cannot be. */
+	ev->cpu_ns = rec->cpu_ns <= ev->exit_ns ? rec->cpu_ns : 0;
+	t->event_cpu_ns = ev->cpu_ns;
+	ev->outcome.ret = failed ? -1 : rec->ret;
+	ev->outcome.err = failed ? (int32_t)-rec->ret : 0;
+	ev->flags = ev->outcome.err == EINTR ? EVENT_INTERRUPTED : 0;
+}
+
+/* Calls of which nothing follows but the event: 1 when this was one, and its arguments are known. */
+static int fill_plain(struct tracer *tr, struct tracee *t, struct capture_seen *seen,
+		      struct event *ev)
+{
+	if (row_class(t->row) == C_MAP || tr->o->paths.wants || aio_follows(t->row))
+		return 0;
+	tr->capture.narrow = false;
+	return capture_plain(&tr->capture, t->row, seen, ev->args);
+}
+
+static int fill_any(struct tracer *tr, struct tracee *t, struct record_memory *m, struct event *ev)
+{
+	int r;
+
+	begin_call(tr, t, &m->before);
+	touch_paths(tr, t, m->now_ns);
+	r = read_exit(tr, t, &ev->outcome, &m->after);
+	memcpy(ev->args, t->args, t->row->nr_args * sizeof(*t->args));
+	return r;
+}
+
 static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
 		       const uint8_t *bytes, uint64_t now_ns)
 {
 	uint64_t len = rec->size_bytes - sizeof(*rec);
-	struct copies in, out;
+	struct record_memory m;
+	struct capture_seen seen;
 	struct event ev;
 	int r;
 
-	if (rec->in_bytes > len)
+	if (rec->in_bytes > len || !take_head(tr, t, rec))
 		return false;
-	in = copies_of(bytes, rec->in_bytes);
-	out = copies_of(bytes + rec->in_bytes, len - rec->in_bytes);
-	if (!begin_call(tr, t, rec, &in))
-		return false;
-	touch_paths(tr, t, now_ns);
-	memset(&ev, 0, offsetof(struct event, args)); /* these are many, and come below */
-	ev.row = t->row;
-	ev.enter_ns = to_ns(tr, t->agent, rec->enter_tsc, now_ns);
-	ev.exit_ns = to_ns(tr, t->agent, rec->exit_tsc, now_ns);
-	ev.held_ns = t->held_ns + waited_ns(tr, t->agent, rec, ev.enter_ns);
-	ev.held_before_ns = ev.held_ns;
-	/* Asked for at times. It began with the trace, so more than that it cannot be. */
-	ev.cpu_ns = rec->cpu_ns <= ev.exit_ns ? rec->cpu_ns : 0;
-	t->event_cpu_ns = ev.cpu_ns;
-	ev.outcome = (struct outcome){ .ret = rec->ret };
-	if (rec->ret < 0 && rec->ret > -4096)
-		ev.outcome = (struct outcome){ .ret = -1, .err = (int32_t)-rec->ret };
-	if (ev.outcome.err == EINTR)
-		ev.flags |= EVENT_INTERRUPTED;
-	r = read_exit(tr, t, &ev.outcome, &out);
+	m.before = copies_of(bytes, rec->in_bytes);
+	m.after = copies_of(bytes + rec->in_bytes, len - rec->in_bytes);
+	m.now_ns = now_ns;
+	fill_head(tr, t, rec, now_ns, &ev);
+	seen.regs = t->regs;
+	seen.outcome = &ev.outcome;
+	seen.before = &m.before.memory;
+	seen.after = &m.after.memory;
+	r = fill_plain(tr, t, &seen, &ev);
+	if (r > 0)
+		touch_paths(tr, t, now_ns);
+	else if (!r)
+		r = fill_any(tr, t, &m, &ev);
 	tr->agent->nr_events++;
 	t->agent->space->nr_calls++;
-	tr->agent->nr_missed += in.nr_missed + out.nr_missed;
-	memcpy(ev.args, t->args, t->row->nr_args * sizeof(*t->args));
+	tr->agent->nr_missed += m.before.nr_missed + m.after.nr_missed;
 	t->row = NULL;
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
@@ -430,8 +476,9 @@ bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 	if (rec.in_bytes > size - at - sizeof(rec))
 		return false;
 	in = copies_of(bytes + sizeof(rec), rec.in_bytes);
-	if (!begin_call(tr, t, &rec, &in))
+	if (!take_head(tr, t, &rec))
 		return false;
+	begin_call(tr, t, &in);
 	/* Of a thread that runs: it may be in another call by now, whose record was half made. */
 	if (__atomic_load_n(&t->agent->block->call_head, __ATOMIC_ACQUIRE) != call_head) {
 		t->row = NULL;

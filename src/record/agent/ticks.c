@@ -9,7 +9,6 @@
 #define NR_READINGS 5
 #define SPAN_FIRST_NS UINT64_C(10000000)
 #define SPAN_LAST_NS UINT64_C(1000000000)
-#define SLOPE_SHIFT 32
 
 static struct ticks_moment read_clocks(const struct ticks *c)
 {
@@ -41,15 +40,7 @@ void ticks_release(struct ticks *c)
 
 static uint64_t slope_of(uint64_t ns, uint64_t nr_ticks)
 {
-	return nr_ticks ? (uint64_t)(((unsigned __int128)ns << SLOPE_SHIFT) / nr_ticks) : 0;
-}
-
-static uint64_t along(const struct ticks_stretch *s, uint64_t tsc)
-{
-	if (tsc <= s->from.tsc)
-		return s->from.ns;
-	return s->from.ns +
-	       (uint64_t)((unsigned __int128)(tsc - s->from.tsc) * s->slope >> SLOPE_SHIFT);
+	return nr_ticks ? (uint64_t)(((unsigned __int128)ns << TICKS_SLOPE_SHIFT) / nr_ticks) : 0;
 }
 
 /* The next stretch, from now on; the first one is for all that was. */
@@ -60,11 +51,12 @@ static void lay_stretch(struct ticks *c, struct ticks_moment now)
 
 	if (c->stretches.len) {
 		s.from.tsc = now.tsc;
-		s.from.ns = along(&c->stretches.items[c->stretches.len - 1], now.tsc);
+		s.from.ns = ticks_along(&c->stretches.items[c->stretches.len - 1], now.tsc);
 	}
 	span_ns = SPAN_FIRST_NS << (c->stretches.len < 7 ? c->stretches.len : 7);
 	span_ns = span_ns < SPAN_LAST_NS ? span_ns : SPAN_LAST_NS;
-	c->span_ticks = rate ? (uint64_t)(((unsigned __int128)span_ns << SLOPE_SHIFT) / rate) : 0;
+	c->span_ticks =
+		rate ? (uint64_t)(((unsigned __int128)span_ns << TICKS_SLOPE_SHIFT) / rate) : 0;
 	target_ns = now.ns + span_ns;
 	/* However wrong it was: time never goes back, nor does it stand still. */
 	if (c->stretches.len)
@@ -85,7 +77,7 @@ uint64_t ticks_in_ns(const struct ticks *c, uint64_t ns)
 			 : ns;
 }
 
-uint64_t ticks_to_ns(struct ticks *c, uint64_t tsc)
+uint64_t ticks_to_ns_slow(struct ticks *c, uint64_t tsc)
 {
 	size_t i;
 
@@ -99,5 +91,5 @@ uint64_t ticks_to_ns(struct ticks *c, uint64_t tsc)
 	}
 	for (i = c->stretches.len - 1; i && tsc < c->stretches.items[i].from.tsc; i--)
 		;
-	return along(&c->stretches.items[i], tsc);
+	return ticks_along(&c->stretches.items[i], tsc);
 }

@@ -18,9 +18,11 @@ struct ticks_moment {
 	uint64_t tsc, ns;
 };
 
+#define TICKS_SLOPE_SHIFT 32
+
 struct ticks_stretch {
 	struct ticks_moment from;
-	uint64_t slope; /* ns per tick, times 2^32 */
+	uint64_t slope; /* ns per tick, times 2^TICKS_SLOPE_SHIFT */
 };
 
 struct ticks {
@@ -35,7 +37,27 @@ void ticks_init(struct ticks *c, uint64_t start_ns);
 void ticks_release(struct ticks *c);
 /* About how many ticks that takes. */
 uint64_t ticks_in_ns(const struct ticks *c, uint64_t ns);
+uint64_t ticks_to_ns_slow(struct ticks *c, uint64_t tsc);
+
+static inline uint64_t ticks_along(const struct ticks_stretch *s, uint64_t tsc)
+{
+	if (tsc <= s->from.tsc)
+		return s->from.ns;
+	return s->from.ns +
+	       (uint64_t)((unsigned __int128)(tsc - s->from.tsc) * s->slope >> TICKS_SLOPE_SHIFT);
+}
+
 /* What is not yet, and can come only from a program that lies, is now. */
-uint64_t ticks_to_ns(struct ticks *c, uint64_t tsc);
+static inline uint64_t ticks_to_ns(struct ticks *c, uint64_t tsc)
+{
+	const struct ticks_stretch *s;
+
+	if (UNLIKELY(!c->stretches.len))
+		return ticks_to_ns_slow(c, tsc);
+	s = &c->stretches.items[c->stretches.len - 1];
+	if (LIKELY(tsc >= s->from.tsc && tsc <= c->last.tsc + c->span_ticks))
+		return ticks_along(s, tsc);
+	return ticks_to_ns_slow(c, tsc);
+}
 
 #endif
