@@ -356,7 +356,7 @@ static pid_t wait_and_drain(struct tracer *tr, int *ret_status)
 		return tid;
 	if (!agent_is_at_work(tr))
 		waiting_forget_rings(&tr->waiting);
-	while (agent_is_at_work(tr) && (waiting_is_rushed(taken) ||
+	while (agent_is_at_work(tr) && (waiting_is_rushed(&tr->waiting, taken) ||
 					waiting_must_look(&tr->waiting, clock_monotonic_ns()))) {
 		if (tracer_now(tr) >= tr->next_tick_ns || tracer_stop) {
 			errno = EINTR;

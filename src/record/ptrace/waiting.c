@@ -137,6 +137,13 @@ static void follow(struct waiting *w, pid_t tid, uint64_t took_ns)
 #define RING_BUSY_BYTES (UINT64_C(16) << 10)
 #define PAUSE_LEAST_NS UINT64_C(100000)
 #define PAUSE_MOST_NS UINT64_C(64000000)
+/*
+ * When so much comes in so short a time, rings are full before a sleeper is awake again: then we
+ * stay awake, and take what has gathered in each of such breaks.
+ */
+#define FLOOD_SPAN_NS UINT64_C(200000)
+#define FLOOD_BYTES (UINT64_C(256) << 10)
+#define BREAK_NS UINT64_C(12000)
 /* A tracer that was busy with rings so short a time ago belongs on a CPU of its own. */
 #define BUSY_FOR_NS UINT64_C(5000000)
 
@@ -176,11 +183,25 @@ void waiting_note_stop(struct waiting *w, uint64_t taken_bytes)
 void waiting_forget_rings(struct waiting *w)
 {
 	w->pause_ns = 0;
+	w->is_flood = false;
+}
+
+static void note_flood(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns)
+{
+	w->flood_bytes += taken_bytes;
+	if (now_ns - w->flood_from_ns < FLOOD_SPAN_NS)
+		return;
+	/* What came in a longer time may have come slowly. */
+	w->is_flood =
+		w->flood_bytes >= FLOOD_BYTES && now_ns - w->flood_from_ns < 4 * FLOOD_SPAN_NS;
+	w->flood_bytes = 0;
+	w->flood_from_ns = now_ns;
 }
 
 void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns)
 {
 	w->looked_ns = now_ns;
+	note_flood(w, taken_bytes, now_ns);
 	if (!w->pause_ns)
 		w->pause_ns = PAUSE_LEAST_NS;
 	if (taken_bytes < RING_FEW_BYTES && w->pause_ns < PAUSE_MOST_NS)
@@ -193,9 +214,17 @@ void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns
 	arm(w, WAITING_TICK_NS); /* who does not sleep need not be woken */
 }
 
-bool waiting_is_rushed(uint64_t taken_bytes)
+bool waiting_is_rushed(const struct waiting *w, uint64_t taken_bytes)
 {
-	return taken_bytes >= RING_BUSY_BYTES;
+	if (taken_bytes >= RING_BUSY_BYTES)
+		return true;
+	if (!w->is_flood)
+		return false;
+	/* Whoever else could run here shall. Each look takes a line of its cache from the program. */
+	(void)sched_yield();
+	while (clock_monotonic_ns() - w->looked_ns < BREAK_NS)
+		;
+	return true;
 }
 
 static pid_t sleep_for_any(struct waiting *w, int *ret_status)

@@ -53,6 +53,8 @@ struct waiting {
 	uint64_t looked_ns; /* at them, the last time */
 	uint64_t timer_ns; /* how often it comes; 0: as it was at first */
 	uint64_t busy_until_ns; /* with rings: until then we stay where we are */
+	uint64_t flood_from_ns, flood_bytes; /* what was in rings since then */
+	bool is_flood; /* much, lately */
 };
 
 /* A timer wakes the tracer from any wait that often. */
@@ -69,7 +71,7 @@ void waiting_note_stop(struct waiting *w, uint64_t taken_bytes);
 void waiting_forget_rings(struct waiting *w);
 /* At a look at the rings, the fullest of them held so much. */
 void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns);
-/* So much that it is better to look again than to wait. */
-bool waiting_is_rushed(uint64_t taken_bytes);
+/* So much, or so often, that it is better to look again than to wait. May take a short break. */
+bool waiting_is_rushed(const struct waiting *w, uint64_t taken_bytes);
 
 #endif
