@@ -93,7 +93,7 @@ struct tree *tree_new(struct trace_feed *feed, const struct tree_options *option
 	arena_init(&t->item);
 	t->made = arena_alloc(&t->names, sizeof(*t->made) + 1);
 	*t->made = (struct noted){ .flags = NOTED_MISSING };
-	t->piece = xmalloc(BLOB_MAX_BYTES);
+	t->piece = xmalloc(TREE_PIECE_BYTES);
 	t->places = tree_places_new();
 	t->row_uses = xcalloc(ROW_ID_MAX, 1);
 	for (id = 0; id < ROW_ID_MAX; id++) {

@@ -2,11 +2,12 @@
 /*
  * The inside of tree: what its files share.
  *
- *   tree.c        which paths a call names, and whether they were seen before
- *   tree_place.c  where paths begin: root, working directory, descriptors
- *   tree_walk.c   goes along a path as the kernel would for the program
- *   tree_note.c   describes what is there, and writes it
- *   tree_final.c  the end: final state, mounts
+ *   tree.c          which paths a call names, and whether they were seen before
+ *   tree_place.c    where paths begin: root, working directory, descriptors
+ *   tree_walk.c     goes along a path as the kernel would for the program
+ *   tree_note.c     describes what is there, and writes it
+ *   tree_content.c  reads what files hold
+ *   tree_final.c    the end: final state, mounts
  *
  * A path has two names. Its name now, and the one that it had at the start: they
  * differ below a directory that the program has renamed. Directories are known
@@ -77,6 +78,9 @@ struct tree_device {
 	const char *path; /* something on it, or NULL */
 };
 
+/* At a time, of what is only hashed: less than a processor's cache has; as much as an attribute. */
+#define TREE_PIECE_BYTES ((size_t)128 << 10)
+
 struct tree {
 	struct trace_feed *feed;
 	struct tree_options o;
@@ -93,7 +97,7 @@ struct tree {
 	VEC(struct tree_device) devices;
 	struct arena names; /* of struct noted */
 	struct arena item; /* of the record that is being made */
-	uint8_t *piece; /* BLOB_MAX_BYTES: what is read of a file */
+	uint8_t *piece; /* TREE_PIECE_BYTES: what is read of a file and not kept in pieces */
 	uint8_t *row_uses; /* by row id: enum row_use */
 	struct tree_places *places;
 	bool no_openat2; /* the kernel lacks it, or it is forbidden */
@@ -177,6 +181,16 @@ struct value tree_read_xattrs(struct tree *t, int fd);
 bool tree_is_noted(const struct noted *n, const struct tree_object *o);
 /* Is it what was noted, by all that can be told without reading it? */
 bool tree_is_unchanged(const struct noted *n, const struct tree_object *o);
+
+/*
+ * A descriptor to read from; -1 when there is none. It is that very object, not
+ * what its name leads to now. Its time of access is left alone where we may.
+ */
+int tree_open_to_read(int fd, int flags);
+
+/* By which an open object can be named; returns path. */
+const char *tree_self_path(int fd, char path[static 64]);
+bool tree_same_time(const struct statx_timestamp *a, const struct statx_timestamp *b);
 
 /*
  * Reads a regular file to its end: the hash of it all, and, with content, its

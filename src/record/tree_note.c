@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +23,12 @@
 /* As the kernel has them. */
 #define XATTR_LIST_MAX_BYTES 65536
 #define XATTR_VALUE_MAX_BYTES 65536
+static_assert(XATTR_VALUE_MAX_BYTES <= TREE_PIECE_BYTES, "one is read there");
 #define XATTRS_MAX 64
 /* A directory with more names than this is not listed whole. */
 #define NAMES_MAX ((size_t)1 << 20)
 
-static const char *self_path(int fd, char path[static 64])
+const char *tree_self_path(int fd, char path[static 64])
 {
 	(void)snprintf(path, 64, "/proc/self/fd/%d", fd);
 	return path;
@@ -283,7 +285,7 @@ struct value tree_read_xattrs(struct tree *t, int fd)
 	char path[64], list[4096], *names = list;
 	struct value v = { .type = VALUE_NONE };
 	uint32_t nr = 0;
-	ssize_t len = listxattr(self_path(fd, path), list, sizeof(list)), at;
+	ssize_t len = listxattr(tree_self_path(fd, path), list, sizeof(list)), at;
 
 	if (len < 0 && errno == ERANGE) {
 		names = arena_alloc(&t->item, XATTR_LIST_MAX_BYTES);
@@ -301,109 +303,9 @@ struct value tree_read_xattrs(struct tree *t, int fd)
 	return v;
 }
 
-/* Contents. */
-
-/*
- * A descriptor to read from; -1 when there is none. It is that very object, not
- * what its name leads to now. Its time of access is left alone where we may.
- */
-static int open_to_read(int fd, int flags)
-{
-	char path[64];
-	int opened;
-
-	flags |= O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	opened = open(self_path(fd, path), flags | O_NOATIME);
-	if (opened < 0 && errno == EPERM)
-		opened = open(path, flags);
-	return opened;
-}
-
-static bool keep_piece(struct tree *t, size_t len, struct blob_ref *ret)
-{
-	int r = t->r ? t->r : trace_feed_blob(t->feed, t->piece, len, ret);
-
-	if (r < 0)
-		t->r = r;
-	return r >= 0;
-}
-
-static void put_content(struct tree *t, struct tree_content *c, const struct blob_ref *refs)
-{
-	struct data *d = arena_alloc(&t->item, sizeof(*d));
-
-	*d = (struct data){ .len_bytes = c->len_bytes, .kept_bytes = c->len_bytes };
-	if (c->len_bytes <= DATA_INLINE_MAX)
-		d->bytes = (uint8_t *)arena_memdup0(&t->item, t->piece, (size_t)c->len_bytes);
-	else
-		d->refs = refs;
-	c->content = (struct value){ .type = VALUE_DATA, .data = d };
-}
-
-static bool same_time(const struct statx_timestamp *a, const struct statx_timestamp *b)
+bool tree_same_time(const struct statx_timestamp *a, const struct statx_timestamp *b)
 {
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-static bool has_changed(const struct statx *a, const struct statx *b)
-{
-	return a->stx_size != b->stx_size || !same_time(&a->stx_mtime, &b->stx_mtime) ||
-	       !same_time(&a->stx_ctime, &b->stx_ctime);
-}
-
-/* As long as it was when it was asked: a file that grows all the time has an end too. */
-static bool read_pieces(struct tree *t, int fd, uint64_t size, bool keep, struct tree_content *c)
-{
-	struct blob_ref *refs = NULL;
-	XXH3_state_t *hash = XXH3_createState();
-	XXH128_hash_t digest;
-	uint64_t nr = 0;
-	bool ok = true;
-
-	if (keep)
-		refs = arena_alloc(&t->item, (size_t)(size / BLOB_MAX_BYTES + 1) * sizeof(*refs));
-	(void)XXH3_128bits_reset(hash);
-	while (c->len_bytes < size && ok) {
-		uint64_t left = size - c->len_bytes;
-		size_t want = (size_t)(left < BLOB_MAX_BYTES ? left : BLOB_MAX_BYTES);
-		ssize_t n = pread_full(fd, t->piece, want, c->len_bytes);
-
-		ok = n >= 0;
-		if (n <= 0)
-			break;
-		(void)XXH3_128bits_update(hash, t->piece, (size_t)n);
-		c->len_bytes += (uint64_t)n;
-		if (keep && size > DATA_INLINE_MAX)
-			ok = keep_piece(t, (size_t)n, &refs[nr++]);
-		if ((size_t)n < want)
-			break;
-	}
-	digest = XXH3_128bits_digest(hash);
-	(void)XXH3_freeState(hash);
-	put_le64(c->hash, digest.low64);
-	put_le64(c->hash + 8, digest.high64);
-	if (ok && keep) {
-		/* It was short: then the bytes went to the store, where they may stay. */
-		put_content(t, c, refs);
-	}
-	return ok;
-}
-
-bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max_bytes, bool keep,
-		       struct tree_content *ret)
-{
-	struct statx after;
-	AUTO_CLOSE int fd = -1;
-
-	*ret = (struct tree_content){ .content = { .type = VALUE_NONE } };
-	if (!S_ISREG(o->st.stx_mode) || o->special || o->st.stx_size > max_bytes)
-		return false;
-	fd = open_to_read(o->fd, 0);
-	if (fd < 0 || !read_pieces(t, fd, o->st.stx_size, keep, ret))
-		return false;
-	ret->changed = statx(o->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &after) ||
-		       has_changed(&o->st, &after);
-	return true;
 }
 
 /* Notes. */
@@ -476,7 +378,7 @@ bool tree_is_noted(const struct noted *n, const struct tree_object *o)
 	if (!f || f->ino != o->st.stx_ino)
 		return false;
 	return !(o->st.stx_mask & STATX_BTIME) || !f->btime.tv_sec ||
-	       same_time(&f->btime, &o->st.stx_btime);
+	       tree_same_time(&f->btime, &o->st.stx_btime);
 }
 
 bool tree_is_unchanged(const struct noted *n, const struct tree_object *o)
@@ -484,7 +386,8 @@ bool tree_is_unchanged(const struct noted *n, const struct tree_object *o)
 	const struct noted_file *f = n->file;
 
 	return f && f->settled && f->ino == o->st.stx_ino && f->size_bytes == o->st.stx_size &&
-	       same_time(&f->mtime, &o->st.stx_mtime) && same_time(&f->ctime, &o->st.stx_ctime);
+	       tree_same_time(&f->mtime, &o->st.stx_mtime) &&
+	       tree_same_time(&f->ctime, &o->st.stx_ctime);
 }
 
 void tree_note(struct tree *t, const struct tree_object *o, bool with_content)
@@ -573,7 +476,7 @@ void tree_note_listing(struct tree *t, int fd, const struct tree_object *dir)
 				   .path = dir->name->text,
 				   .path_len = dir->name->len,
 				   .flags = TREE_LISTED };
-	int opened = open_to_read(fd, O_DIRECTORY);
+	int opened = tree_open_to_read(fd, O_DIRECTORY);
 	DIR *d = opened < 0 ? NULL : fdopendir(opened);
 	struct dirent *e;
 	size_t nr = 0;

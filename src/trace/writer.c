@@ -32,7 +32,7 @@
 #define SECTION_BYTES ((size_t)256 << 10)
 #define DEDUP_ENTRIES_DEFAULT ((size_t)1 << 17)
 #define DEDUP_WAYS 4
-/* As many sets at first, as a short recording would pay for more; all of them when they are half full. */
+/* As many sets at first, as a short recording would pay for more; all of them before they are full. */
 #define DEDUP_SETS_FIRST ((size_t)512)
 /* With less room than this left nothing more is taken in. */
 #define ROOM_MIN_BYTES ((uint64_t)8 << 10)
@@ -110,6 +110,8 @@ static void submit_blobs(struct trace_feed *f)
 
 	if (!b)
 		return;
+	if (!b->len_bytes)
+		b->nr_blocks = 0; /* there was no room for what it was taken for */
 	b->blocks[0].len_bytes = b->len_bytes;
 	sink_submit(f->writer->sink, b);
 	f->blob_batch = NULL;
@@ -294,8 +296,7 @@ static void remember(struct trace_feed *f, const struct blob_ref *ref)
 {
 	struct known_blob k = { .hash = ref->hash, .blob = ref->blob, .age = ++f->age };
 
-	if (f->nr_remembered > f->known_mask * (DEDUP_WAYS / 2) &&
-	    f->known_mask + 1 < f->writer->dedup_sets)
+	if (f->nr_remembered > f->known_mask && f->known_mask + 1 < f->writer->dedup_sets)
 		grow_known(f);
 	put_known(f, &k);
 }
@@ -307,12 +308,11 @@ static bool blob_fits(const struct trace_feed *f, size_t len)
 	return b && b->len_bytes + BLOB_PREFIX_BYTES + len <= BATCH_BYTES;
 }
 
-static uint64_t store_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
-			   struct hash128 hash)
+/* Where the bytes of a blob go, so many of them at most: in a block that has room for them. */
+static uint8_t *blob_room(struct trace_feed *f, size_t len)
 {
 	struct batch *b = f->blob_batch;
-	uint64_t number, at;
-	uint8_t *p;
+	uint64_t number;
 
 	if (b && !blob_fits(f, len)) {
 		submit_blobs(f);
@@ -325,39 +325,50 @@ static uint64_t store_blob(struct trace_feed *f, const uint8_t *bytes, size_t le
 		b = f->blob_batch = sink_take_batch(f->writer->sink, BATCH_ROOM);
 		(void)add_block(b, BLOCK_BLOBS, number);
 	}
-	at = b->len_bytes;
-	p = b->bytes + at;
-	put_le64(p, hash.low);
-	put_le64(p + 8, hash.high);
+	return b->bytes + b->len_bytes + BLOB_PREFIX_BYTES;
+}
+
+static bool know_blob(struct trace_feed *f, struct blob_ref *ref)
+{
+	struct known_blob *known = find_known(f, ref->hash);
+
+	if (!known)
+		return false;
+	known->age = ++f->age;
+	ref->blob = known->blob;
+	return true;
+}
+
+/* Keeps the bytes that were put where blob_room() has said. */
+static int keep_blob(struct trace_feed *f, size_t len, struct blob_ref *ref)
+{
+	struct batch *b = f->blob_batch;
+	uint8_t *p = b->bytes + b->len_bytes;
+	int r = claim(f, BLOB_PREFIX_BYTES + len + (b->len_bytes ? 0 : BLOCK_COST_BYTES));
+
+	if (r)
+		return r;
+	put_le64(p, ref->hash.low);
+	put_le64(p + 8, ref->hash.high);
 	put_le32(p + 16, (uint32_t)len);
-	memcpy(p + BLOB_PREFIX_BYTES, bytes, len);
+	ref->blob = b->blocks[0].entry.number << BLOB_OFFSET_BITS | b->len_bytes;
 	b->len_bytes += BLOB_PREFIX_BYTES + len;
 	b->blocks[0].nr_blobs++;
-	return b->blocks[0].entry.number << BLOB_OFFSET_BITS | at;
+	remember(f, ref);
+	return 0;
 }
 
 static int put_blob(struct blob_sink *sink, const uint8_t *bytes, size_t len, struct blob_ref *ret)
 {
 	struct trace_feed *f = (struct trace_feed *)sink;
-	struct known_blob *known;
-	int r;
 
 	if (len > BLOB_MAX_BYTES)
 		return -E2BIG;
 	ret->hash = hash_bytes(bytes, len);
-	known = find_known(f, ret->hash);
-	if (known) {
-		known->age = ++f->age;
-		ret->blob = known->blob;
+	if (know_blob(f, ret))
 		return 0;
-	}
-	/* A block of its own at worst. */
-	r = claim(f, BLOB_PREFIX_BYTES + len + (blob_fits(f, len) ? 0 : BLOCK_COST_BYTES));
-	if (r)
-		return r;
-	ret->blob = store_blob(f, bytes, len, ret->hash);
-	remember(f, ret);
-	return 0;
+	memcpy(blob_room(f, len), bytes, len);
+	return keep_blob(f, len, ret);
 }
 
 int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len, struct blob_ref *ret)
@@ -365,6 +376,22 @@ int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len, stru
 	int r = make_room(f, len);
 
 	return r ? r : put_blob(&f->blobs, bytes, len, ret);
+}
+
+int trace_feed_blob_room(struct trace_feed *f, size_t len, uint8_t **ret)
+{
+	int r = len > BLOB_MAX_BYTES ? -E2BIG : make_room(f, len);
+
+	if (!r)
+		*ret = blob_room(f, len);
+	return r;
+}
+
+int trace_feed_blob_filled(struct trace_feed *f, const uint8_t *room, size_t len,
+			   struct blob_ref *ret)
+{
+	ret->hash = hash_bytes(room, len);
+	return know_blob(f, ret) ? 0 : keep_blob(f, len, ret);
 }
 
 /* Where the data of events and records goes; NULL: nowhere else. */

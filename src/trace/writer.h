@@ -83,6 +83,14 @@ MUST_CHECK int trace_feed_item(struct trace_feed *f, const struct item *item);
 /* Stores bytes ahead of the event that will refer to them, at most BLOB_MAX_BYTES. */
 MUST_CHECK int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
 			       struct blob_ref *ret);
+/*
+ * The same without a copy: where at most so many bytes may be put, and then that
+ * so many were. In between nothing else may be done with the feed; if nothing was
+ * put, nothing need be said.
+ */
+MUST_CHECK int trace_feed_blob_room(struct trace_feed *f, size_t len, uint8_t **ret);
+MUST_CHECK int trace_feed_blob_filled(struct trace_feed *f, const uint8_t *room, size_t len,
+				      struct blob_ref *ret);
 
 /*
  * Appends a block of a type that is interpreted elsewhere; the index lists it as

@@ -160,6 +160,24 @@ static void test_small_memory_for_hashes(void **state)
 	trace_iter_close(it);
 }
 
+/* The table of hashes is small at first; nothing is forgotten when it grows. */
+static void test_memory_for_hashes_grows(void **state)
+{
+	unsigned int i, round;
+
+	(void)state;
+	begin_stream(0);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 5000; i++) {
+			append_bytes(random_bytes(i, 100), 100);
+			arena_reset(&arena);
+		}
+	}
+	end_and_reopen();
+	assert_in_range(trace_footer(trace)->nr_blobs, 5000,
+			5020); /* a set may be full by chance */
+}
+
 static void test_pieces(void **state)
 {
 	static const size_t lengths[] = { BLOB_MAX_BYTES - 1,	  BLOB_MAX_BYTES,
@@ -305,6 +323,40 @@ static void test_blob_ahead_of_its_event(void **state)
 	end_and_reopen();
 	it = iterate_all();
 	assert_holds(next_buf(it)->data, p, 10);
+	trace_iter_close(it);
+}
+
+/* Bytes that are put where they are kept are as good as any others. */
+static void test_blob_in_place(void **state)
+{
+	static const size_t lengths[] = { 100, BLOB_MAX_BYTES, BLOB_MAX_BYTES, 7, BLOB_MAX_BYTES };
+	struct blob_ref refs[ARRAY_LEN(lengths)], again;
+	struct trace_iter *it;
+	uint8_t *room;
+	size_t i;
+
+	(void)state;
+	begin_stream(0);
+	assert_int_equal(trace_feed_blob_room(feed, BLOB_MAX_BYTES + 1, &room), -E2BIG);
+	for (i = 0; i < ARRAY_LEN(lengths); i++) {
+		struct data d = { .len_bytes = lengths[i],
+				  .kept_bytes = lengths[i],
+				  .refs = &refs[i] };
+
+		/* Room that is not used, and more of it than is. */
+		OK(trace_feed_blob_room(feed, 1000, &room));
+		OK(trace_feed_blob_room(feed, BLOB_MAX_BYTES, &room));
+		memcpy(room, random_bytes(i, lengths[i]), lengths[i]);
+		OK(trace_feed_blob_filled(feed, room, lengths[i], &refs[i]));
+		append((struct value){ .type = VALUE_DATA, .data = &d });
+		OK(trace_feed_blob(feed, random_bytes(i, lengths[i]), lengths[i], &again));
+		assert_int_equal(again.blob, refs[i].blob);
+	}
+	end_and_reopen();
+	assert_int_equal(trace_footer(trace)->nr_blobs, ARRAY_LEN(lengths));
+	it = iterate_all();
+	for (i = 0; i < ARRAY_LEN(lengths); i++)
+		assert_holds(next_buf(it)->data, random_bytes(i, lengths[i]), lengths[i]);
 	trace_iter_close(it);
 }
 
@@ -461,12 +513,14 @@ int main(void)
 		TEST(test_inline_or_blob),
 		TEST(test_equal_data_is_stored_once),
 		TEST(test_small_memory_for_hashes),
+		TEST(test_memory_for_hashes_grows),
 		TEST(test_pieces),
 		TEST(test_pieces_in_any_order),
 		TEST(test_data_in_part),
 		TEST(test_no_data),
 		TEST(test_hash_alone),
 		TEST(test_blob_ahead_of_its_event),
+		TEST(test_blob_in_place),
 		TEST(test_every_row),
 		TEST(test_copy),
 	};

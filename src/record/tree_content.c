@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* What files hold: read whole, hashed, and kept where it is wanted. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "base/hash.h"
+#include "base/io.h"
+#include "base/varint.h"
+#include "record/tree_inside.h"
+
+int tree_open_to_read(int fd, int flags)
+{
+	char path[64];
+	int opened;
+
+	flags |= O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	opened = open(tree_self_path(fd, path), flags | O_NOATIME);
+	if (opened < 0 && errno == EPERM)
+		opened = open(path, flags);
+	return opened;
+}
+
+static bool has_changed(const struct statx *a, const struct statx *b)
+{
+	return a->stx_size != b->stx_size || !tree_same_time(&a->stx_mtime, &b->stx_mtime) ||
+	       !tree_same_time(&a->stx_ctime, &b->stx_ctime);
+}
+
+static void set_hash(struct tree_content *c, struct hash128 hash)
+{
+	put_le64(c->hash, hash.low);
+	put_le64(c->hash + 8, hash.high);
+}
+
+static struct hash128 digest_of(XXH3_state_t *state)
+{
+	XXH128_hash_t h = XXH3_128bits_digest(state);
+
+	return (struct hash128){ .low = h.low64, .high = h.high64 };
+}
+
+static void put_content(struct tree *t, struct tree_content *c, const struct blob_ref *refs)
+{
+	struct data *d = arena_alloc(&t->item, sizeof(*d));
+
+	*d = (struct data){ .len_bytes = c->len_bytes, .kept_bytes = c->len_bytes };
+	if (c->len_bytes && refs)
+		d->refs = refs;
+	else
+		d->bytes = (uint8_t *)arena_memdup0(&t->item, t->piece, (size_t)c->len_bytes);
+	c->content = (struct value){ .type = VALUE_DATA, .data = d };
+}
+
+/* Of all three: as long as it was when it was asked, as a file that grows all the time has an end too. */
+
+static bool read_small(struct tree *t, int fd, uint64_t size, struct tree_content *c)
+{
+	ssize_t n = pread_full(fd, t->piece, (size_t)size, 0);
+
+	if (n < 0)
+		return false;
+	c->len_bytes = (uint64_t)n;
+	set_hash(c, hash_bytes(t->piece, (size_t)n));
+	put_content(t, c, NULL);
+	return true;
+}
+
+static bool read_hash(struct tree *t, int fd, uint64_t size, struct tree_content *c)
+{
+	XXH3_state_t *whole = XXH3_createState();
+	ssize_t n = 1;
+
+	(void)XXH3_128bits_reset(whole);
+	while (c->len_bytes < size && n > 0) {
+		uint64_t left = size - c->len_bytes;
+
+		n = pread_full(fd, t->piece,
+			       left < TREE_PIECE_BYTES ? (size_t)left : TREE_PIECE_BYTES,
+			       c->len_bytes);
+		if (n <= 0)
+			break;
+		(void)XXH3_128bits_update(whole, t->piece, (size_t)n);
+		c->len_bytes += (uint64_t)n;
+	}
+	set_hash(c, digest_of(whole));
+	(void)XXH3_freeState(whole);
+	return n >= 0;
+}
+
+/* One piece more, read to where it is kept. How long it is; 0: there is none; -errno. */
+static ssize_t keep_piece(struct tree *t, int fd, uint64_t at, size_t want, XXH3_state_t *whole,
+			  struct blob_ref *ret)
+{
+	uint8_t *room;
+	ssize_t n;
+
+	if (!t->r)
+		t->r = trace_feed_blob_room(t->feed, want, &room);
+	if (t->r < 0)
+		return t->r;
+	n = pread_full(fd, room, want, at);
+	if (n <= 0)
+		return n;
+	t->r = trace_feed_blob_filled(t->feed, room, (size_t)n, ret);
+	if (whole)
+		(void)XXH3_128bits_update(whole, room, (size_t)n);
+	return t->r < 0 ? t->r : n;
+}
+
+static bool read_pieces(struct tree *t, int fd, uint64_t size, struct tree_content *c)
+{
+	struct blob_ref *refs =
+		arena_alloc(&t->item, (size_t)(size / BLOB_MAX_BYTES + 1) * sizeof(*refs));
+	/* The hash of an only piece is that of the whole. */
+	XXH3_state_t *whole = size > BLOB_MAX_BYTES ? XXH3_createState() : NULL;
+	uint64_t nr = 0;
+	ssize_t n = 1;
+
+	refs[0].hash = hash_bytes("", 0); /* unless there is a piece */
+	if (whole)
+		(void)XXH3_128bits_reset(whole);
+	while (c->len_bytes < size && n > 0) {
+		uint64_t left = size - c->len_bytes;
+
+		n = keep_piece(t, fd, c->len_bytes,
+			       (size_t)(left < BLOB_MAX_BYTES ? left : BLOB_MAX_BYTES), whole,
+			       &refs[nr++]);
+		if (n > 0)
+			c->len_bytes += (uint64_t)n;
+		if (n > 0 && (uint64_t)n < BLOB_MAX_BYTES)
+			break;
+	}
+	set_hash(c, whole ? digest_of(whole) : refs[0].hash);
+	(void)XXH3_freeState(whole);
+	if (n >= 0)
+		put_content(t, c, refs);
+	return n >= 0;
+}
+
+static bool read_content(struct tree *t, int fd, uint64_t size, bool keep, struct tree_content *c)
+{
+	if (!keep)
+		return read_hash(t, fd, size, c);
+	return size <= DATA_INLINE_MAX ? read_small(t, fd, size, c) : read_pieces(t, fd, size, c);
+}
+
+bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max_bytes, bool keep,
+		       struct tree_content *ret)
+{
+	struct statx after;
+	AUTO_CLOSE int fd = -1;
+
+	*ret = (struct tree_content){ .content = { .type = VALUE_NONE } };
+	if (!S_ISREG(o->st.stx_mode) || o->special || o->st.stx_size > max_bytes)
+		return false;
+	fd = tree_open_to_read(o->fd, 0);
+	if (fd < 0 || !read_content(t, fd, o->st.stx_size, keep, ret))
+		return false;
+	ret->changed = statx(o->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &after) ||
+		       has_changed(&o->st, &after);
+	return true;
+}
