@@ -49,7 +49,8 @@
 #define DENSE_BLOCKS_MAX 64u
 /* Set aside for what is said at the end, index and footer apart. */
 #define END_BYTES ((uint64_t)8 << 10)
-/* Reserved at a time: little at first, as most traces are small. */
+/* Reserved at a time: so much of what there is, as what is not needed was for nothing. */
+#define RESERVE_SHARE 4
 #define RESERVE_MIN_BYTES ((uint64_t)1 << 20)
 #define RESERVE_MAX_BYTES ((uint64_t)16 << 20)
 
@@ -81,7 +82,7 @@ struct sink {
 	bool reserves; /* from here on under the lock */
 	bool only_counts; /* the file system cannot reserve, but there is a limit */
 	bool reserving; /* the writer's thread does, without the lock */
-	uint64_t written, used, reserved_to, reserve_step;
+	uint64_t written, used, reserved_to;
 
 	/* Of the writer's thread. */
 	struct block_packer *packer;
@@ -185,10 +186,19 @@ static int reserve_to(struct sink *k, uint64_t to)
 	return r;
 }
 
+static uint64_t reserve_step(const struct sink *k)
+{
+	uint64_t step = k->reserved_to / RESERVE_SHARE;
+
+	if (step < RESERVE_MIN_BYTES)
+		return RESERVE_MIN_BYTES;
+	return step < RESERVE_MAX_BYTES ? step : RESERVE_MAX_BYTES;
+}
+
 /* Halves what it asks for, down to what is needed. */
 static int reserve_more(struct sink *k, uint64_t bytes)
 {
-	uint64_t step = k->reserve_step > bytes ? k->reserve_step : bytes;
+	uint64_t step = reserve_step(k) > bytes ? reserve_step(k) : bytes;
 	int r;
 
 	for (;;) {
@@ -209,8 +219,6 @@ static int reserve_more(struct sink *k, uint64_t bytes)
 		atomic_store_explicit(&k->limit, UINT64_MAX, memory_order_relaxed);
 		return 0;
 	}
-	if (k->reserve_step < RESERVE_MAX_BYTES)
-		k->reserve_step *= 2;
 	return 0;
 }
 
@@ -237,17 +245,13 @@ int sink_extend(struct sink *k, uint64_t bytes)
  */
 static void reserve_ahead(struct sink *k)
 {
-	int r;
-
-	if (!k->reserves || sink_error(k) || sink_has_room(k, k->reserve_step / 4))
+	if (!k->reserves || sink_error(k) || sink_has_room(k, reserve_step(k) / 2))
 		return;
 	k->reserving = true;
 	pthread_mutex_unlock(&k->lock);
-	r = reserve_to(k, k->reserved_to + k->reserve_step);
+	(void)!reserve_to(k, k->reserved_to + reserve_step(k)); /* see above */
 	pthread_mutex_lock(&k->lock);
 	k->reserving = false;
-	if (!r && k->reserve_step < RESERVE_MAX_BYTES)
-		k->reserve_step *= 2;
 	set_limit(k);
 	pthread_cond_broadcast(&k->reserved);
 }
@@ -615,7 +619,6 @@ int sink_open(const char *path, const struct trace_writer_options *options, stru
 	k->nr_allowed = SPARE_BATCHES;
 	k->reserves = options->reserve;
 	k->max_bytes = options->max_bytes;
-	k->reserve_step = RESERVE_MIN_BYTES;
 	k->limit = UINT64_MAX;
 	k->end_left = END_BYTES;
 	k->rush_next = RUSH_BLOCKS_MIN;
