@@ -200,11 +200,14 @@ static void note_flood(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns)
 
 void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns)
 {
+	/* How much comes in a pause a look tells that came after one, not amid a rush. */
+	bool rested = now_ns - w->looked_ns >= w->pause_ns;
+
 	w->looked_ns = now_ns;
 	note_flood(w, taken_bytes, now_ns);
 	if (!w->pause_ns)
 		w->pause_ns = PAUSE_LEAST_NS;
-	if (taken_bytes < RING_FEW_BYTES && w->pause_ns < PAUSE_MOST_NS)
+	if (rested && taken_bytes < RING_FEW_BYTES && w->pause_ns < PAUSE_MOST_NS)
 		w->pause_ns *= 2;
 	else if (taken_bytes >= 2 * RING_FEW_BYTES)
 		w->pause_ns = w->pause_ns / 2 > PAUSE_LEAST_NS ? w->pause_ns / 2 : PAUSE_LEAST_NS;
