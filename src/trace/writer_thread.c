@@ -32,7 +32,11 @@
 #define LEVEL_DEFAULT 1
 #define SPARE_BATCHES 5
 #define INDEX_ENTRIES_MAX 1024
-/* The memory of batches is in huge pages from there on: less would pay for more than it uses. */
+/*
+ * Memory in huge pages is got in a sixth of the time, if it is used whole. So the first batches,
+ * which may be all that a short recording needs, are in small ones, until so much is written.
+ */
+#define SMALL_BATCHES 3
 #define HUGE_FROM_BYTES ((uint64_t)16 << 20)
 /*
  * Packing data costs more than writing it, so it is done only while the program
@@ -517,7 +521,8 @@ struct batch *sink_take_batch(struct sink *k, size_t room_bytes)
 		k->free_list = b->next;
 	else
 		k->nr_allocated++;
-	huge = k->totals.file_bytes >= HUGE_FROM_BYTES;
+	huge = b ? b->is_huge || k->totals.file_bytes >= HUGE_FROM_BYTES
+		 : k->nr_allocated > SMALL_BATCHES;
 	pthread_mutex_unlock(&k->lock);
 	if (!b) {
 		b = xmalloc(sizeof(*b)); /* its blocks are written when they are added */
