@@ -355,25 +355,6 @@ static void give_back(struct agent_thread *at, uint64_t tail)
 	__atomic_store_n(&at->block->tail, tail, __ATOMIC_RELEASE); /* pairs with the agent's */
 }
 
-#define CACHE_LINE_BYTES 64u
-/* So much of what follows is fetched while a record becomes an event. */
-#define FETCH_BYTES UINT64_C(4608)
-
-/* The records are in the cache of the processor that wrote them; the next one is likely like this. */
-static void fetch_ahead(const struct agent_thread *at, uint64_t from, uint64_t head, uint64_t like)
-{
-	uint64_t start = from % at->ring_bytes, len = head - from, i;
-
-	if (len > like)
-		len = like;
-	if (len > FETCH_BYTES)
-		len = FETCH_BYTES;
-	if (len > at->ring_bytes - start)
-		len = at->ring_bytes - start;
-	for (i = 0; i < len; i += CACHE_LINE_BYTES)
-		__builtin_prefetch(at->ring + start + i, 0, 2);
-}
-
 /* Up to the head or, when it has taken so much, a record before it. False where nothing makes sense. */
 static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head, uint64_t most)
 {
@@ -392,7 +373,6 @@ static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head, uin
 		if (rec.size_bytes > size - at || rec.size_bytes > head - tail ||
 		    rec.size_bytes % 8)
 			return false;
-		fetch_ahead(t->agent, tail + rec.size_bytes, head, rec.size_bytes);
 		if (rec.nr != WIRE_SKIP) {
 			if (rec.size_bytes < sizeof(rec))
 				return false;
