@@ -24,6 +24,7 @@ void agent_leave(struct wire_block *b);
 int64_t agent_ask(int64_t what, void *ret, uint32_t nr); /* entry.S: a call of our own */
 
 #define NR_FSTAT 5
+#define NR_SCHED_YIELD 24
 #define NR_CLOCK_GETTIME 228
 #define CLOCK_OF_THREAD 3
 
@@ -266,6 +267,9 @@ INSIDE void pause_a_little(void)
 		__asm__ volatile("pause");
 }
 
+/* Of the time that we wait at most. */
+#define SPIN_SHARE 16
+
 /*
  * The recorder makes room while we look, if it runs beside us: that is cheaper than to stop for
  * it. NULL when it does not come on.
@@ -281,7 +285,11 @@ INSIDE struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, ui
 	start = moved = read_tsc();
 	tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
 	while (!rec && read_tsc() - moved < b->wait_ticks) {
-		pause_a_little();
+		/* It may be that it waits for our processor. */
+		if (read_tsc() - moved < b->wait_ticks / SPIN_SHARE)
+			pause_a_little();
+		else
+			(void)agent_ask(0, 0, NR_SCHED_YIELD);
 		rec = make_room(b, need);
 		now = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
 		if (now != tail)
