@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -50,30 +51,61 @@ static int64_t call_map_text(const struct remote *r)
 					 UINT64_MAX, 0 });
 }
 
-/* syscall: the address of an instruction that the program has; 0: none is known. */
-static int64_t map_text(struct tracee *t, uint64_t syscall)
+static const uint8_t syscall_insn[] = { 0x0f, 0x05 };
+
+/* Of the code that the kernel has put there: it is the same everywhere, so we look at our own. 0: none. */
+static uint64_t find_in_vdso(const struct tracee *t, const struct maps *m)
 {
-	static const uint8_t insn[] = { 0x0f, 0x05 };
+	const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR), *at;
+	size_t i;
+
+	for (i = 0; own && i < m->lines.len; i++) {
+		const struct map_line *l = &m->lines.items[i];
+
+		if (strcmp(l->path, "[vdso]"))
+			continue;
+		at = memmem(own, l->end - l->start, syscall_insn, sizeof(syscall_insn));
+		return at && remote_is_syscall(t, l->start + (uint64_t)(at - own))
+			       ? l->start + (uint64_t)(at - own)
+			       : 0;
+	}
+	return 0;
+}
+
+/* By an instruction that is lent where the program begins. */
+static int64_t map_by_lent(struct remote *r)
+{
+	uint8_t kept[sizeof(syscall_insn)];
+	int64_t ret;
+
+	if (!remote_read(r->t, r->at, kept, sizeof(kept)) ||
+	    !remote_write(r->t, r->at, syscall_insn, sizeof(syscall_insn)))
+		return -EFAULT;
+	ret = call_map_text(r);
+	return remote_write(r->t, r->at, kept, sizeof(kept)) ? ret : -EFAULT;
+}
+
+/* syscall: the address of an instruction that the program has; 0: none is known. */
+static int64_t map_text(struct tracee *t, uint64_t syscall, const struct maps *m)
+{
 	struct user_regs_struct regs;
 	struct remote r = { .t = t, .at = syscall };
-	uint8_t kept[sizeof(insn)];
 	int64_t ret;
 
 	/* With a gs of its own the agent could not find its state. */
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != CODE_SELECTOR_64 ||
 	    regs.gs_base || regs.gs)
 		return -EOPNOTSUPP;
-	if (!syscall) /* one is lent where the program begins */
-		r.at = regs.rip;
-	if (!remote_read(t, r.at, kept, sizeof(kept)))
-		return -EFAULT;
-	if (syscall && memcmp(kept, insn, sizeof(insn)))
+	if (syscall && !remote_is_syscall(t, syscall))
 		return -EOPNOTSUPP;
-	if (!syscall && !remote_write(t, r.at, insn, sizeof(insn)))
-		return -EFAULT;
-	ret = call_map_text(&r);
-	if (!syscall && !remote_write(t, r.at, kept, sizeof(kept)))
-		return -EFAULT;
+	if (!syscall)
+		r.at = find_in_vdso(t, m);
+	if (r.at) {
+		ret = call_map_text(&r);
+	} else {
+		r.at = regs.rip;
+		ret = map_by_lent(&r);
+	}
 	return ret < 0 || ret == WIRE_AGENT_BASE ? ret : -EFAULT;
 }
 
@@ -261,7 +293,7 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	begin_image(tr, im);
 	maps_read(t, &m);
 	outlive_guard(tr, t, true);
-	is_in = map_text(t, syscall) >= 0 &&
+	is_in = map_text(t, syscall, &m) >= 0 &&
 		(map_shared(tr, t, space, &m) || map_made_there(tr, t, im));
 	outlive_guard(tr, t, false);
 	if (!is_in) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Stubs. */
@@ -61,83 +62,112 @@ struct stub_area *patcher_area_near(const struct agent *a, struct tracee *t, uin
 	return may_map ? new_area(a, t, near) : NULL;
 }
 
-/* Jumps. */
+/* Writing. */
 
-bool patcher_open(struct patcher *p, struct tracer *tr, struct tracee *t, uint64_t ip)
+void patcher_open(struct patcher *p, struct tracer *tr, struct tracee *t, uint64_t ip)
 {
-	char name[64];
-
 	p->tr = tr;
 	p->t = t;
+	p->mem = -1;
 	p->ip = ip;
 	p->area = NULL;
 	p->stubs_len = 0;
-	p->text_len = p->changed_from = p->changed_to = 0;
+	p->nr_changes = p->nr_stretches = p->text_len = 0;
 	p->is_broken = false;
-	(void)snprintf(name, sizeof(name), "/proc/%d/mem", (int)t->tid);
+}
+
+static bool open_memory(struct patcher *p)
+{
+	char name[64];
+
+	if (p->mem >= 0)
+		return true;
+	(void)snprintf(name, sizeof(name), "/proc/%d/mem", (int)p->t->tid);
 	p->mem = open(name, O_RDWR | O_CLOEXEC);
 	return p->mem >= 0;
 }
 
-static bool write_at(const struct patcher *p, uint64_t addr, const void *bytes, size_t len)
+static bool write_at(struct patcher *p, uint64_t addr, const void *bytes, size_t len)
 {
-	return pwrite(p->mem, bytes, len, (off_t)addr) == (ssize_t)len;
+	return open_memory(p) && pwrite(p->mem, bytes, len, (off_t)addr) == (ssize_t)len;
 }
 
-static bool flush_stubs(struct patcher *p)
+/* One by one, also where the program may not read; what is not there is left empty. */
+static void read_each(struct patcher *p)
 {
-	if (p->stubs_len && !p->is_broken)
-		p->is_broken = !write_at(p, p->stubs_at, p->stubs, p->stubs_len);
+	size_t i;
+
+	for (i = 0; i < p->nr_stretches; i++) {
+		struct patch_stretch *s = &p->stretches[i];
+
+		if (!open_memory(p) ||
+		    pread(p->mem, p->text + s->in_text, s->len, (off_t)s->at) != (ssize_t)s->len)
+			s->len = 0;
+	}
+}
+
+static void read_stretches(struct patcher *p)
+{
+	struct iovec local = { p->text, p->text_len }, remote[PATCHER_CHANGES_MAX];
+	size_t i;
+
+	for (i = 0; i < p->nr_stretches; i++)
+		remote[i] = (struct iovec){ (void *)(uintptr_t)p->stretches[i].at,
+					    p->stretches[i].len };
+	if (process_vm_readv(p->t->tid, &local, 1, remote, p->nr_stretches, 0) !=
+	    (ssize_t)p->text_len)
+		read_each(p);
+}
+
+/* In what was read, unless it is another file's, or changed already. */
+static void apply(struct patcher *p, struct patch_stretch *s, const struct patch_change *c)
+{
+	const struct site *site = c->site;
+	uint8_t *now = p->text + s->in_text + (c->window - s->at);
+
+	if (!s->len || memcmp(now, site->bytes, site->window_bytes) ||
+	    memcmp(now + site->window_bytes, "\x0f\x05", 2))
+		return;
+	memcpy(now, c->jump, sizeof(c->jump));
+	if (site->pad_bytes)
+		site_put_hop(now + site->pad_bytes);
+	s->is_changed = true;
+}
+
+static bool flush(struct patcher *p)
+{
+	size_t i, k = 0, end;
+
+	if (p->nr_changes)
+		read_stretches(p);
+	for (i = end = 0; i < p->nr_stretches; i++) {
+		end += p->stretches[i].nr_changes;
+		for (; k < end; k++)
+			apply(p, &p->stretches[i], &p->changes[k]);
+	}
+	if (p->stubs_len)
+		p->is_broken |= !write_at(p, p->stubs_at, p->stubs, p->stubs_len);
+	for (i = 0; i < p->nr_stretches && !p->is_broken; i++) {
+		const struct patch_stretch *s = &p->stretches[i];
+
+		if (s->is_changed)
+			p->is_broken = !write_at(p, s->at, p->text + s->in_text, s->len);
+	}
 	p->stubs_len = 0;
+	p->nr_changes = p->nr_stretches = p->text_len = 0;
 	return !p->is_broken;
-}
-
-static bool flush_text(struct patcher *p)
-{
-	size_t from = p->changed_from, len = p->changed_to - from;
-
-	if (len && flush_stubs(p))
-		p->is_broken = !write_at(p, p->text_at + from, p->text + from, len);
-	p->changed_from = p->changed_to = 0;
-	return !p->is_broken;
-}
-
-/* Bytes of the text, which stay until others are looked at; NULL: they cannot be read. */
-static uint8_t *look_at_text(struct patcher *p, uint64_t addr, size_t len)
-{
-	ssize_t n;
-
-	if (p->text_len && addr >= p->text_at && addr + len <= p->text_at + p->text_len)
-		return p->text + (addr - p->text_at);
-	p->text_len = 0;
-	if (!flush_text(p))
-		return NULL;
-	p->text_at = addr & ~UINT64_C(4095);
-	n = pread(p->mem, p->text, sizeof(p->text), (off_t)p->text_at);
-	if (n < 0 || addr + len > p->text_at + (uint64_t)n)
-		return NULL;
-	p->text_len = (size_t)n;
-	return p->text + (addr - p->text_at);
-}
-
-static void change_text(struct patcher *p, uint64_t addr, const uint8_t *bytes, size_t len)
-{
-	size_t at = (size_t)(addr - p->text_at);
-
-	memcpy(p->text + at, bytes, len);
-	if (!p->changed_to || at < p->changed_from)
-		p->changed_from = at;
-	if (at + len > p->changed_to)
-		p->changed_to = at + len;
 }
 
 void patcher_close(struct patcher *p)
 {
 	/* With half of a change it cannot go on; it is as good as gone then anyway. */
-	if (!flush_text(p) || !flush_stubs(p))
+	if (!flush(p))
 		(void)kill(p->t->pid, SIGKILL);
-	(void)close(p->mem); /* what was written is written */
+	if (p->mem >= 0)
+		(void)close(p->mem); /* what was written is written */
 }
+
+/* Gathering. */
 
 /* Room for a stub near the address; gathered ones of another area are written. */
 static bool find_room(struct patcher *p, uint64_t near)
@@ -146,8 +176,7 @@ static bool find_room(struct patcher *p, uint64_t near)
 
 	if (!area)
 		return false;
-	if ((area != p->area || p->stubs_len + SITE_STUB_MAX_BYTES > sizeof(p->stubs)) &&
-	    !flush_stubs(p))
+	if ((area != p->area || p->stubs_len + SITE_STUB_MAX_BYTES > sizeof(p->stubs)) && !flush(p))
 		return false;
 	p->area = area;
 	if (!p->stubs_len)
@@ -155,31 +184,50 @@ static bool find_room(struct patcher *p, uint64_t near)
 	return true;
 }
 
+static bool is_in_page(const struct patch_stretch *s, uint64_t at)
+{
+	return at >= s->at + s->len && at / 4096 == s->at / 4096;
+}
+
+/* The stretch of a change of so many bytes; those that have no room any more are written. */
+static bool gather(struct patcher *p, const struct patch_change *c, size_t len)
+{
+	struct patch_stretch *s = p->nr_stretches ? &p->stretches[p->nr_stretches - 1] : NULL;
+	size_t more = s && is_in_page(s, c->window) ? c->window + len - (s->at + s->len) : len;
+
+	if (p->nr_changes == PATCHER_CHANGES_MAX || p->text_len + more > sizeof(p->text)) {
+		if (!flush(p))
+			return false;
+		more = len;
+	}
+	s = p->nr_stretches ? &p->stretches[p->nr_stretches - 1] : NULL;
+	if (!s || !is_in_page(s, c->window)) {
+		s = &p->stretches[p->nr_stretches++];
+		*s = (struct patch_stretch){ .at = c->window, .in_text = p->text_len };
+	}
+	s->len += more;
+	s->nr_changes++;
+	p->text_len += more;
+	p->changes[p->nr_changes++] = *c;
+	return true;
+}
+
 bool patcher_change(struct patcher *p, const struct site *s, uint64_t syscall)
 {
-	uint64_t window = syscall - s->window_bytes, at;
-	size_t len = s->window_bytes + 2u;
-	uint8_t jump[SITE_JUMP_BYTES];
-	const uint8_t *now = look_at_text(p, window, len);
+	struct patch_change c = { .site = s, .window = syscall - s->window_bytes };
+	uint8_t stub[SITE_STUB_MAX_BYTES] = { 0 };
+	uint64_t at;
+	size_t len;
 
-	if (!now || memcmp(now, s->bytes, s->window_bytes) ||
-	    memcmp(now + s->window_bytes, "\x0f\x05", 2))
-		return true; /* another file, or changed already */
-	if (!find_room(p, window))
+	if (!find_room(p, c.window))
 		return false;
 	at = p->stubs_at + p->stubs_len;
-	memset(p->stubs + p->stubs_len, 0, SITE_STUB_MAX_BYTES);
-	len = site_put_stub(s, syscall, at, (uint32_t)outlive_entry(p->tr->agent),
-			    p->stubs + p->stubs_len);
-	if (!len || !site_put_jump(window, at, jump))
+	len = site_put_stub(s, syscall, at, (uint32_t)outlive_entry(p->tr->agent), stub);
+	if (!len || !site_put_jump(c.window, at, c.jump))
 		return false;
 	len = (len + 15) / 16 * 16;
+	memcpy(p->stubs + p->stubs_len, stub, len);
 	p->stubs_len += (uint32_t)len;
 	p->area->used_bytes += (uint32_t)len;
-	change_text(p, window, jump, sizeof(jump));
-	if (s->pad_bytes) {
-		site_put_hop(jump);
-		change_text(p, window + s->pad_bytes, jump, SITE_HOP_BYTES);
-	}
-	return true;
+	return gather(p, &c, s->window_bytes + 2u);
 }

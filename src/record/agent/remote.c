@@ -28,13 +28,11 @@ static bool wait_for_stop(pid_t tid, int *ret_status)
 {
 	siginfo_t si = { 0 };
 
-	while (waitid(P_PID, (id_t)tid, &si, WSTOPPED | WEXITED | WNOWAIT | __WALL) < 0) {
+	/* No child that could stop is left when it has ended. */
+	while (waitid(P_PID, (id_t)tid, &si, WSTOPPED | __WALL) < 0) {
 		if (errno != EINTR)
 			return false;
 	}
-	si.si_pid = 0;
-	if (waitid(P_PID, (id_t)tid, &si, WSTOPPED | WNOHANG | __WALL) < 0 || !si.si_pid)
-		return false; /* it was an end, or is one now */
 	*ret_status = si.si_status << 8 | 0x7f; /* as waitpid() has it */
 	return true;
 }

@@ -166,8 +166,7 @@ static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool a
 	struct patcher p;
 	size_t i;
 
-	if (!space->texts.len || !patcher_open(&p, tr, t, ip))
-		return;
+	patcher_open(&p, tr, t, ip);
 	for (i = 0; i < space->texts.len; i++) {
 		struct agent_text *x = &space->texts.items[i];
 
@@ -190,8 +189,9 @@ static bool patch_new_text(struct tracer *tr, struct tracee *t, bool all)
 	if (tr->agent->netless && !x->nr)
 		return true;
 	/* Later the thread may be within a call, and cannot make another one. */
-	if (!patcher_area_near(tr->agent, t, x->start, true) || !patcher_open(&p, tr, t, 0))
+	if (!patcher_area_near(tr->agent, t, x->start, true))
 		return false;
+	patcher_open(&p, tr, t, 0);
 	done = patch_text(&p, x, all);
 	patcher_close(&p);
 	return done;
@@ -299,8 +299,9 @@ void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	if (!x || i == x->nr || x->patched[i])
 		return;
 	x->file->sites.list.items[x->first + i].used = true;
-	if (space->nr_threads != 1 || !patcher_open(&p, tr, t, 0))
+	if (space->nr_threads != 1)
 		return;
+	patcher_open(&p, tr, t, 0);
 	(void)patch_text(&p, x, false);
 	patcher_close(&p);
 }
