@@ -53,6 +53,7 @@
 #define WIRE_NR_RULES 1024
 #define WIRE_PIECES_MAX 6
 #define WIRE_IOVECS_MAX 256
+#define WIRE_STRINGS_MAX 1024
 
 /* What the thread is doing in the agent (block.phase). */
 #define WIRE_OUTSIDE 0
@@ -149,6 +150,7 @@ enum wire_piece_kind {
 	WIRE_BITS, /* the length counts bits, of which 64 are copied at a time */
 	WIRE_IOVECS, /* an array of struct iovec, and what they point to */
 	WIRE_STRING, /* with its NUL; at most `most` bytes */
+	WIRE_STRINGS, /* an array of pointers that ends with NULL, and such strings */
 };
 
 /* Where a number comes from: a register 0..5, the result, or nowhere. */
@@ -181,6 +183,7 @@ struct wire_piece {
 #define WIRE_RULE_FREE 128 /* of a number: nobody wants to be told of such calls */
 #define WIRE_RULE_TEXT                                                                             \
 	256 /* when also_* does not hold: from the loader, if file_from is of a known text */
+#define WIRE_RULE_FAILS 512 /* only if there is nothing by the name in its first register */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */

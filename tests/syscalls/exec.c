@@ -144,6 +144,44 @@ static void failures(void)
 	t_fails(sys(execveat, -1, "x", NULL, NULL, 0), EBADF);
 }
 
+/* Names that lead nowhere, as in a search along PATH: what they are given is recorded all the same. */
+static void searches(void)
+{
+	static char word[5001], list[] = "a list";
+	char *argv[] = {
+		(char *)(uintptr_t) "x", (char *)(uintptr_t) "", word, list, list + 2, list, NULL
+	};
+	char *env[] = { (char *)(uintptr_t) "A=1", (char *)(uintptr_t) "EMPTY=", NULL };
+	char *many[1501] = { NULL };
+	unsigned int i;
+	long r;
+
+	memset(word, 'w', sizeof(word) - 1);
+	for (i = 0; i < 3; i++) {
+		expect("execve(path=\"none/x\", argv=[\"x\", \"\", \"w\"*5000, \"a list\", \"list\", \"a list\"], envp=[\"A=1\", \"EMPTY=\"]) = -1 ENOENT");
+		t_fails(sys(execve, "none/x", argv, env), ENOENT);
+		expect("execve(path=\"/none\", argv=NULL, envp=[]) = -1 ENOENT");
+		t_fails(sys(execve, "/none", NULL, env + 2), ENOENT);
+		expect("execve(path=\"\", argv=[\"list\", \"a list\"], envp=NULL) = -1 ENOENT");
+		t_fails(sys(execve, "", argv + 4, NULL), ENOENT);
+	}
+	/* More than an agent copies. */
+	for (i = 0; i < 1500; i++)
+		many[i] = list;
+	expect("execve(path=\"none\", argv=[\"a list\", \"a list\", ...], envp=NULL) = -1 ENOENT");
+	t_fails(sys(execve, "none", many, NULL), ENOENT);
+	/* What it cannot read. Kernels look for the file before it or after. */
+	r = sys(execve, "none", 0x10, NULL);
+	t_true(r == -1 && (errno == ENOENT || errno == EFAULT));
+	expect("execve(path=\"none\", argv=&0x10, envp=NULL) = -1 %s",
+	       errno == EFAULT ? "EFAULT" : "ENOENT");
+	argv[2] = (char *)(uintptr_t)0x10;
+	r = sys(execve, "none", argv + 1, NULL);
+	t_true(r == -1 && (errno == ENOENT || errno == EFAULT));
+	expect("execve(path=\"none\", argv=[\"\", &0x10, ...], envp=NULL) = -1 %s",
+	       errno == EFAULT ? "EFAULT" : "ENOENT");
+}
+
 /* A script: the image is its interpreter. */
 static void scripts(void)
 {
@@ -332,6 +370,7 @@ int main(int argc, char **argv)
 	many_arguments();
 	by_descriptor();
 	failures();
+	searches();
 	t_end();
 	scripts();
 	from_thread();

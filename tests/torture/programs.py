@@ -66,6 +66,41 @@ def exec_race():
     equal(len(execs), 21, "execve")
 
 
+APPEARING = """
+import mmap, os, signal
+tries = mmap.mmap(-1, 8)
+os.symlink('/bin/true', 'here')
+mover = os.fork()
+while not mover:
+    os.rename('here', 'gone')
+    os.rename('gone', 'here')
+for _ in range(40):
+    child = os.fork()
+    while not child:
+        tries[:] = (int.from_bytes(tries[:], 'little') + 1).to_bytes(8, 'little')
+        try:
+            os.execv('./here', ['here'])
+        except FileNotFoundError:
+            pass
+    os.waitpid(child, 0)
+os.kill(mover, signal.SIGKILL)
+with open('tries', 'w') as f:
+    f.write(str(int.from_bytes(tries[:], 'little')))
+"""
+
+
+@case("programs that come and go while others try to execute them")
+def appearing():
+    record(sys.executable, "-S", "-c", APPEARING)
+    trace = Trace()
+    _, check = trace.check()
+    equal((check["intact"], check["closed"]), (True, True), "intact, closed")
+    with open("tries", encoding="ascii") as f:
+        equal(len(trace.events("--call=execve")), int(f.read()) + 1, "execve")
+    equal(len(trace.events("--call=execve", "--ok")), 41, "execve that succeeded")
+    equal(len(trace.events("--call=exec")), 41, "images")
+
+
 @case("the first thread ends before the others; their exit status is passed on")
 def leader_exits():
     record(TORTURE, "leader-exits", status=7)

@@ -330,8 +330,8 @@ static void rules_fit_rows(void **state)
 static void leaves_calls_to_the_tracer(void **state)
 {
 	static const uint16_t left[] = {
-		SC_mkdir, SC_rmdir,	   SC_chmod,	      SC_execve,  SC_clone,	 SC_vfork,
-		SC_wait4, SC_rt_sigreturn, SC_io_uring_enter, SC_seccomp, SC_exit_group, SC_chdir,
+		SC_mkdir, SC_rmdir,	   SC_chmod,	      SC_execveat, SC_clone,	  SC_vfork,
+		SC_wait4, SC_rt_sigreturn, SC_io_uring_enter, SC_seccomp,  SC_exit_group, SC_chdir,
 	};
 	static const uint16_t taken[] = {
 		SC_openat, SC_mmap,  SC_newfstatat, SC_read,	SC_pwrite64, SC_writev,
@@ -351,6 +351,9 @@ static void leaves_calls_to_the_tracer(void **state)
 		assert_true(rules_for_row(row_by_id(naming[i]), DATA_ALL, &r));
 		assert_true(r.flags & WIRE_RULE_NAMES);
 	}
+	/* Only when there is nothing to execute. */
+	assert_true(rules_for_row(row_by_id(SC_execve), DATA_ALL, &r));
+	assert_true(r.flags & WIRE_RULE_FAILS);
 	/* Only of directories that are known. */
 	assert_true(rules_for_row(row_by_id(SC_getdents64), DATA_ALL, &r));
 	assert_true(r.flags & WIRE_RULE_LISTED);
@@ -748,6 +751,79 @@ static void waits_for_room(void **state)
 	assert_int_equal(pthread_join(taker, NULL), 0);
 }
 
+/* What the agent has copied from an address; NULL: nothing. */
+static const void *find_copy(const uint8_t *ring, uint64_t addr, uint64_t *ret_len)
+{
+	struct wire_record rec;
+	const uint8_t *at = ring + sizeof(rec);
+	uint32_t i;
+
+	memcpy(&rec, ring, sizeof(rec));
+	for (i = 0; i < rec.nr_in; i++) {
+		struct wire_copy c;
+
+		memcpy(&c, at, sizeof(c));
+		if (c.addr == addr) {
+			*ret_len = c.len_bytes;
+			return at + sizeof(c);
+		}
+		at += sizeof(c) + (c.len_bytes + 7) / 8 * 8;
+	}
+	return NULL;
+}
+
+static void expect_copy(const uint8_t *ring, const void *of, uint64_t len)
+{
+	uint64_t got = 0;
+	const void *p = find_copy(ring, (uint64_t)(uintptr_t)of, &got);
+
+	assert_non_null(p);
+	assert_int_equal(got, len);
+	assert_memory_equal(p, of, len);
+}
+
+#define NR_EXECVE 59
+
+/* An execve that will fail is the agent's, with all that it is given; any other is not. */
+static void makes_calls_that_fail(void **state)
+{
+	static uint8_t ring[WIRE_RING_FIRST_BYTES] __attribute__((aligned(64)));
+	struct wire_rule *rules = xcalloc(WIRE_NR_RULES, sizeof(*rules));
+	const char *words[] = { "one", "", "with another", NULL }, *none[] = { NULL };
+	const char **many = xcalloc(WIRE_STRINGS_MAX + 2, sizeof(*many));
+	struct wire_block b = { .ring = (uint64_t)ring,
+				.ring_bytes = sizeof(ring),
+				.rules = (uint64_t)rules,
+				.cpu_ticks = UINT64_MAX,
+				.nr = NR_EXECVE,
+				.regs = { (uint64_t) "/there/is/none", (uint64_t)words,
+					  (uint64_t)none } };
+	struct path_choice all = { 0 };
+	unsigned int i;
+
+	(void)state;
+	rules_build(DATA_ALL, NULL, &all, rules);
+	assert_int_equal(agent_enter(&b), 1);
+	expect_copy(ring, "/there/is/none", sizeof("/there/is/none"));
+	expect_copy(ring, words, sizeof(words));
+	for (i = 0; words[i]; i++)
+		expect_copy(ring, words[i], strlen(words[i]) + 1);
+	expect_copy(ring, none, sizeof(none));
+	b.regs[0] = (uint64_t) "/";
+	assert_int_equal(agent_enter(&b), 0);
+	b.regs[0] = (uint64_t) "/there/is/none";
+	b.regs[1] = b.regs[2] = 0;
+	assert_int_equal(agent_enter(&b), 1);
+	for (i = 0; i <= WIRE_STRINGS_MAX; i++)
+		many[i] = "x";
+	b.regs[1] = (uint64_t)many;
+	assert_int_equal(agent_enter(&b), 0);
+	many[WIRE_STRINGS_MAX] = NULL;
+	assert_int_equal(agent_enter(&b), 1);
+	free(many);
+	free(rules);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -764,6 +840,7 @@ int main(void)
 		cmocka_unit_test(ring_grows),
 		cmocka_unit_test(waits_if_it_must),
 		cmocka_unit_test(waits_for_room),
+		cmocka_unit_test(makes_calls_that_fail),
 		cmocka_unit_test(survives_any_ring),
 		cmocka_unit_test(rules_choose_paths),
 		cmocka_unit_test(rules_fit_rows),

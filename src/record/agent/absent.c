@@ -53,6 +53,12 @@ void agent_end_thread(struct tracer *tr, struct tracee *t)
 	(void)t;
 }
 
+void agent_take_exec(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
 void agent_leave_image(struct tracer *tr, struct tracee *t)
 {
 	(void)tr;

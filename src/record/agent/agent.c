@@ -262,6 +262,19 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 
 /* Leaving. */
 
+/* It was to fail, by what the agent could see before it. */
+void agent_take_exec(struct tracer *tr, struct tracee *t)
+{
+	struct wire_block *b = t->agent ? t->agent->block : NULL;
+
+	if (!b || b->phase != WIRE_CALLING)
+		return;
+	(void)drain_thread(tr, t, DRAIN_ALL);
+	if (!t->agent->is_damaged && drain_begin_call(tr, t, b->call_head))
+		t->state = TRACEE_IN_CALL;
+	tr->agent->nr_events += t->state == TRACEE_IN_CALL;
+}
+
 void agent_leave_image(struct tracer *tr, struct tracee *t)
 {
 	agent_hope_end(t);

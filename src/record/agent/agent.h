@@ -60,6 +60,8 @@ void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tra
 void agent_first_stop(struct tracee *t);
 /* The thread is gone; a call that it was making is unfinished. */
 void agent_end_thread(struct tracer *tr, struct tracee *t);
+/* It is stopped in an execve that has succeeded: if the agent has made it, it becomes the call that is followed. */
+void agent_take_exec(struct tracer *tr, struct tracee *t);
 /* It has another image now: the old one's state is dropped. */
 void agent_leave_image(struct tracer *tr, struct tracee *t);
 /* The thread is stopped at the end of its execve, to begin at ip: the agent enters, later, or not. */

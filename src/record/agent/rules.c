@@ -132,9 +132,16 @@ static bool reads_directory(const struct row *row)
 	return row->id == SC_getdents || row->id == SC_getdents64;
 }
 
+/* Calls that the agent makes when they will fail, as those of a search along PATH: then nothing follows. */
+static bool only_fails(const struct row *row)
+{
+	return row->id == SC_execve;
+}
+
 static bool fits_class(const struct row *row)
 {
-	if (only_looks(row) || changes_names(row) || reads_directory(row) || is_its_own_affair(row))
+	if (only_looks(row) || changes_names(row) || reads_directory(row) ||
+	    is_its_own_affair(row) || only_fails(row))
 		return true;
 	switch (row_class(row)) {
 	case C_MAP:
@@ -285,7 +292,11 @@ static bool make_piece(const struct row *row, const struct arg *a, struct wire_p
 	case KIND_PATH:
 		p->kind = WIRE_STRING;
 		p->most = CAPTURE_PATH_MAX;
-		return only_looks(row) || changes_names(row);
+		return only_looks(row) || changes_names(row) || only_fails(row);
+	case KIND_STRV:
+		p->kind = WIRE_STRINGS;
+		p->most = CAPTURE_ARG_MAX;
+		return true;
 	case KIND_STR:
 		p->kind = WIRE_STRING;
 		p->most = CAPTURE_STR_MAX;
@@ -329,6 +340,8 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 		r->flags |= WIRE_RULE_NAMES;
 	if (reads_directory(row))
 		r->flags |= WIRE_RULE_LISTED;
+	if (only_fails(row))
+		r->flags |= WIRE_RULE_FAILS;
 	for (i = 0; i < row->nr_args; i++) {
 		const struct arg *a = &row->args[i];
 		int reg = capture_register(row, i);

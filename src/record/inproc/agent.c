@@ -24,9 +24,11 @@ void agent_leave(struct wire_block *b);
 int64_t agent_ask(int64_t what, void *ret, uint32_t nr); /* entry.S: a call of our own */
 
 #define NR_FSTAT 5
+#define NR_ACCESS 21
 #define NR_SCHED_YIELD 24
 #define NR_CLOCK_GETTIME 228
 #define CLOCK_OF_THREAD 3
+#define NO_SUCH_ENTRY (-2)
 
 struct agent_timespec {
 	int64_t s, ns;
@@ -105,6 +107,20 @@ INSIDE uint64_t iovecs_len(uint64_t addr, uint64_t nr)
 	return sum;
 }
 
+/* Likewise of an array of strings. */
+INSIDE uint64_t strings_len(uint64_t addr, uint64_t most)
+{
+	const uint64_t *s = (const uint64_t *)addr;
+	uint64_t i, sum = 0;
+
+	for (i = 0; s[i]; i++) {
+		if (i == WIRE_STRINGS_MAX || sum >= WIRE_RECORD_MAX_BYTES)
+			return WIRE_RECORD_MAX_BYTES;
+		sum += padded(string_len(s[i], most));
+	}
+	return sum + padded((i + 1) * sizeof(*s));
+}
+
 /*
  * What is copied was measured before the call, but vectors may have changed
  * since then: what has no room is left out, and the recorder will miss it.
@@ -136,6 +152,20 @@ INSIDE uint8_t *put_iovecs(const struct wire_block *b, uint8_t *at, uint64_t add
 		at = put(b, at, v[i].base, len, ret_nr);
 		moved -= len;
 	}
+	return at;
+}
+
+INSIDE uint8_t *put_strings(const struct wire_block *b, uint8_t *at, uint64_t addr, uint64_t most,
+			    uint32_t *ret_nr)
+{
+	const uint64_t *s = (const uint64_t *)addr;
+	uint64_t nr = 0, i;
+
+	while (nr < WIRE_STRINGS_MAX && s[nr])
+		nr++;
+	at = put(b, at, addr, (nr + 1) * sizeof(*s), ret_nr);
+	for (i = 0; i < nr; i++)
+		at = put(b, at, s[i], string_len(s[i], most), ret_nr);
 	return at;
 }
 
@@ -205,6 +235,8 @@ INSIDE int is_ours(const struct wire_block *b, const struct wire_rule *r)
 		return knows_names(b, r);
 	if (r->flags & WIRE_RULE_LISTED)
 		return is_file_known(b, b->regs[0], 0);
+	if (r->flags & WIRE_RULE_FAILS)
+		return agent_ask((int64_t)b->regs[0], 0, NR_ACCESS) == NO_SUCH_ENTRY;
 	if (r->flags & WIRE_RULE_TEXT && !also)
 		return b->site >= b->loader_start && b->site < b->loader_end &&
 		       is_file_known(b, b->regs[r->file_from & 7], WIRE_TEXT_SALT);
@@ -235,6 +267,8 @@ INSIDE uint64_t record_len(const struct wire_block *b, const struct wire_rule *r
 			sum += iovecs_len(addr, number(b, p->number));
 		else if (p->kind == WIRE_STRING)
 			sum += padded(string_len(addr, p->most));
+		else if (p->kind == WIRE_STRINGS)
+			sum += strings_len(addr, p->most);
 		else
 			sum += padded(piece_len(b, p, p->when == WIRE_OUT));
 	}
@@ -318,6 +352,8 @@ INSIDE uint8_t *put_pieces(const struct wire_block *b, const struct wire_rule *r
 					when == WIRE_OUT ? (uint64_t)b->ret : UINT64_MAX, &nr);
 		else if (p->kind == WIRE_STRING)
 			at = put(b, at, addr, string_len(addr, p->most), &nr);
+		else if (p->kind == WIRE_STRINGS)
+			at = put_strings(b, at, addr, p->most, &nr);
 		else
 			at = put(b, at, addr, piece_len(b, p, 0), &nr);
 	}

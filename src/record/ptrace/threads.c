@@ -268,6 +268,7 @@ struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
 		}
 	}
 	t->execing = true;
+	agent_take_exec(tr, t);
 	if (t->state != TRACEE_IN_CALL) { /* not seen to be made; its end will be */
 		t->state = TRACEE_IN_CALL;
 		t->row = NULL;
