@@ -59,11 +59,35 @@ static void a_rush_makes_no_pause_longer(void **state)
 	assert_int_equal(pause_us(&w), before_us);
 }
 
+/* In a flood we stay awake, however little a look finds, and no longer than it lasts. */
+static void a_flood_keeps_us_awake(void **state)
+{
+	struct waiting w = { 0 };
+	uint64_t now_ns = NS_PER_S, i;
+
+	(void)state;
+	waiting_note_rings(&w, 0, now_ns);
+	for (i = 0; i < 50; i++) {
+		now_ns += 10 * US;
+		waiting_note_rings(&w, 40 * KIB, now_ns);
+	}
+	assert_true(waiting_is_rushed(&w, 0));
+	for (i = 0; i < 50; i++) {
+		now_ns += 10 * US;
+		waiting_note_rings(&w, KIB, now_ns);
+	}
+	assert_false(waiting_is_rushed(&w, 0));
+	/* As much, but in a long time. */
+	waiting_note_rings(&w, 400 * KIB, now_ns + NS_PER_S);
+	assert_false(waiting_is_rushed(&w, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pauses_grow_while_nothing_comes),
 		cmocka_unit_test(a_rush_makes_no_pause_longer),
+		cmocka_unit_test(a_flood_keeps_us_awake),
 	};
 
 	/* Who stays awake sets a timer that is seldom; it may come here. */

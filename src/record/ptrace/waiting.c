@@ -217,6 +217,17 @@ void waiting_note_rings(struct waiting *w, uint64_t taken_bytes, uint64_t now_ns
 	arm(w, WAITING_TICK_NS); /* who does not sleep need not be woken */
 }
 
+/* The program may be on the other half of our processor. */
+static void rest_a_little(void)
+{
+#ifdef __x86_64__
+	unsigned int i;
+
+	for (i = 0; i < 16; i++)
+		__builtin_ia32_pause();
+#endif
+}
+
 bool waiting_is_rushed(const struct waiting *w, uint64_t taken_bytes)
 {
 	if (taken_bytes >= RING_BUSY_BYTES)
@@ -226,7 +237,7 @@ bool waiting_is_rushed(const struct waiting *w, uint64_t taken_bytes)
 	/* Whoever else could run here shall. Each look takes a line of its cache from the program. */
 	(void)sched_yield();
 	while (clock_monotonic_ns() - w->looked_ns < BREAK_NS)
-		;
+		rest_a_little();
 	return true;
 }
 
