@@ -26,6 +26,7 @@ struct options {
 	uint64_t max_bytes, max_ns;
 	enum record_on_full on_full;
 	enum record_net net;
+	enum record_clock clock;
 	unsigned int on_death; /* of death_words, or DEATH_UNSET */
 	unsigned int recorder;
 };
@@ -34,6 +35,7 @@ static const char *const data_words[] = { "all", "writes", "hash", "none", NULL 
 static const char *const recorder_words[] = { "auto", "ptrace", "inproc", NULL };
 static const char *const full_words[] = { "continue", "stop", NULL };
 static const char *const net_words[] = { "on", "audit", "off", NULL };
+static const char *const clock_words[] = { "auto", "vdso", "kernel", NULL };
 static const char *const death_words[] = { "stop", "continue", NULL };
 
 #define CONTENTS_DEFAULT ((uint64_t)64 << 20)
@@ -79,6 +81,10 @@ static const struct option_spec specs[] = {
 		"the filter that stops calls which are not the agent's: on; on with an audit of where "
 		"they come from; or off, and some calls are not seen",
 		.default_text = "on"),
+	OPT_CHOICE(0, "clock", "WHICH", struct options, clock, clock_words,
+		   "what the agent takes the time from: the processor's counter if it is steady, "
+		   "else the vDSO; the vDSO; or the kernel, by calls",
+		   .default_text = "auto"),
 	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
 };
 
@@ -308,6 +314,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 		.max_ns = o->max_ns,
 		.on_full = o->on_full,
 		.net = o->net,
+		.clock = o->clock,
 	};
 	AUTO_FREE char **argv = xcalloc((size_t)nr_operands + 1, sizeof(*argv));
 	AUTO_FREE char *name = NULL;

@@ -117,7 +117,8 @@ struct wire_block {
 	uint64_t cpu_tsc; /* when it has done so last */
 	uint64_t ring_bytes; /* the recorder's */
 	uint64_t needed_bytes; /* by a record for which there was no room; 0: none */
-	uint32_t tells; /* not 0: calls that are not for the agent are told of */
+	uint16_t tells; /* not 0: calls that are not for the agent are told of */
+	uint16_t kernel_clock; /* not 0: time is the kernel's, in ns, not the counter's */
 	uint32_t alive; /* of the first slot: the recorder's number, or WIRE_DIED */
 	uint64_t
 		master; /* address of `alive` in the program; of images that outlive the recorder */
@@ -126,6 +127,7 @@ struct wire_block {
 	uint64_t pad[7];
 	uint64_t loader_start,
 		loader_end; /* calls from there may map known texts; the recorder's */
+	uint64_t clock_at; /* the vDSO's clock_gettime in the program; 0: it makes a call */
 };
 
 static_assert(offsetof(struct wire_block, off) == WIRE_AT_OFF, "layout");

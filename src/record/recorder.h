@@ -33,6 +33,13 @@ enum record_net {
 	RECORD_NET_OFF, /* there is none: from places that could not be changed they are not seen */
 };
 
+/* What the agent takes the time from. */
+enum record_clock {
+	RECORD_CLOCK_BEST, /* the processor's counter if it is steady, else as the next */
+	RECORD_CLOCK_VDSO, /* the kernel's, read without a call where that is possible */
+	RECORD_CLOCK_KERNEL, /* the same by calls */
+};
+
 struct record_options {
 	char **argv; /* the command and its arguments; NULL when attaching */
 	pid_t attach_pid; /* 0: run argv */
@@ -47,6 +54,7 @@ struct record_options {
 	uint64_t agent_after_calls; /* auto: a process gets the agent after so many calls */
 	enum record_on_death on_death;
 	enum record_net net; /* of the agent */
+	enum record_clock clock; /* likewise */
 };
 
 /*

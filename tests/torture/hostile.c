@@ -220,6 +220,27 @@ int mode_made_code(int argc, char **argv)
 #endif
 }
 
+/* no-counter N: reading the processor's counter is an error for it and a child. */
+int mode_no_counter(int argc, char **argv)
+{
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 100;
+	pid_t pid;
+	int status;
+
+	some_calls("calls", nr, 1);
+	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) < 0)
+		return NOT_ALLOWED;
+	some_calls("calls", nr, 1);
+	pid = (pid_t)must(fork(), "fork");
+	if (!pid) {
+		some_calls("calls", nr, 1);
+		_exit(0);
+	}
+	must(waitpid(pid, &status, 0), "waitpid");
+	some_calls("calls", nr, 1);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 12;
+}
+
 /* trace-me: is a tracer itself, or tries to be. */
 int mode_trace_me(int argc, char **argv)
 {

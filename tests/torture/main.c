@@ -198,6 +198,7 @@ static const struct {
 	{ "seccomp", mode_seccomp },
 	{ "int80", mode_int80 },
 	{ "made-code", mode_made_code },
+	{ "no-counter", mode_no_counter },
 	{ "trace-me", mode_trace_me },
 	{ "huge", mode_huge },
 	{ "block-signals", mode_block_signals },

@@ -92,6 +92,33 @@ def summary():
     expect(re.fullmatch(r"  \d+ from \[anonymous\]\+0x[0-9a-f]+: .*", lines[2]), f"summary: {lines}")
 
 
+@case("whatever clock the agent reads, time does not go back")
+def clocks():
+    for clock in ("auto", "vdso", "kernel"):
+        for words in (["threads", "4", "300"], ["timer", "300"]):
+            began = time.monotonic_ns()
+            record(TORTURE, *words, options=[*AUDIT, "--clock=" + clock])
+            took = time.monotonic_ns() - began
+            must_add_up(Trace().must_be_complete())
+            os.unlink("counts")
+            must_go_on(took)
+        # Each may be all that there is.
+        known = {"auto": ("counter", "vdso", "kernel"), "vdso": ("vdso", "kernel"), "kernel": ("kernel",)}
+        expect(meta()["agent_clock"] in known[clock], f"{clock}: {meta()['agent_clock']}")
+
+
+def must_go_on(took):
+    """A thread's calls begin one after the other, and end before the recording did."""
+    status, out, err = run(REPRISE, "show", "--json", "trace")
+    equal(status, 0, err.decode())
+    last = {}
+    for line in out.splitlines():
+        event = json.loads(line)
+        enter, leave = event["enter_ns"], event["exit_ns"]
+        expect(last.get(event["tid"], 0) <= enter <= leave <= took, f"after {last}: {line[:300]!r}")
+        last[event["tid"]] = enter
+
+
 @case("without an audit nothing is counted")
 def no_audit():
     record(TORTURE, "made-code", "50", options=["--recorder=inproc"])

@@ -515,6 +515,14 @@ def long_arguments():
                for _, _, args, _, _ in exact_lines(trace, "openat")), "the name is not in the trace")
 
 
+@case("a program that must not read the processor's counter")
+def no_counter():
+    for clock in ("auto", "kernel"):
+        record(TORTURE, "no-counter", "200", options=["--clock=" + clock, "--force"])
+        Trace().must_be_complete()
+        os.unlink("counts")
+
+
 @case("a program that wants to be traced by its parent is told that it cannot")
 def trace_me():
     record(TORTURE, "trace-me", status=10)

@@ -74,6 +74,7 @@ int mode_no_dump(int argc, char **argv);
 int mode_limit_memory(int argc, char **argv);
 int mode_seccomp(int argc, char **argv);
 int mode_made_code(int argc, char **argv);
+int mode_no_counter(int argc, char **argv);
 int mode_int80(int argc, char **argv);
 int mode_trace_me(int argc, char **argv);
 int mode_huge(int argc, char **argv);

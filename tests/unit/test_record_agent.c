@@ -437,7 +437,7 @@ static void uses_memory_again(void **state)
 }
 
 /* The same answer whenever and in whichever order it is asked, and close to the clock. */
-static void counts_time_by_the_counter(void **state)
+static void count_time(bool by_kernel)
 {
 	enum { NR = 20000 };
 	uint64_t start_ns = clock_monotonic_ns(), now_ns, before = 0, i;
@@ -445,11 +445,10 @@ static void counts_time_by_the_counter(void **state)
 	struct ticks c;
 	size_t nr_stretches;
 
-	(void)state;
-	ticks_init(&c, start_ns);
+	ticks_init(&c, start_ns, by_kernel);
 	for (i = 0; i < NR; i++) {
 		do
-			tsc[i] = __rdtsc();
+			tsc[i] = by_kernel ? clock_monotonic_ns() : __rdtsc();
 		while (clock_monotonic_ns() - start_ns < i * 2000); /* 40 ms: several stretches */
 		ns[i] = ticks_to_ns(&c, tsc[i]);
 		assert_true(ns[i] >= before);
@@ -468,6 +467,18 @@ static void counts_time_by_the_counter(void **state)
 	ticks_release(&c);
 	free(tsc);
 	free(ns);
+}
+
+static void counts_time_by_the_counter(void **state)
+{
+	(void)state;
+	count_time(false);
+}
+
+static void counts_time_by_the_kernel(void **state)
+{
+	(void)state;
+	count_time(true);
 }
 
 /* A recording of ourselves, of which only the rings are looked at. */
@@ -828,6 +839,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_time_by_the_counter),
+		cmocka_unit_test(counts_time_by_the_kernel),
 		cmocka_unit_test(reads_maps),
 		cmocka_unit_test(has_no_maps_of_nobody),
 		cmocka_unit_test(uses_memory_again),

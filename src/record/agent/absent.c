@@ -133,6 +133,18 @@ void agent_turn_off(struct tracer *tr, struct tracee *t)
 	(void)t;
 }
 
+void agent_lose_counter(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
+const char *agent_clock(const struct agent *a)
+{
+	(void)a;
+	return "none";
+}
+
 void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
 {
 	(void)tr;

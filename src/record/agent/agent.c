@@ -25,19 +25,6 @@
 /* Some times what it takes to empty so much. */
 #define WAIT_FOR_ROOM_NS UINT64_C(60000)
 
-/* The time of the agent's records is the processor's counter. */
-static bool has_steady_counter(void)
-{
-	struct buf b = { 0 };
-	bool steady = false;
-
-	if (!io_read_file("/proc/cpuinfo", 1 << 20, &b, NULL))
-		steady =
-			strstr(buf_str(&b), " constant_tsc") && strstr(buf_str(&b), " nonstop_tsc");
-	buf_release(&b);
-	return steady;
-}
-
 int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 {
 	struct agent *a;
@@ -51,8 +38,6 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 			err, -EOPNOTSUPP,
 			"a program with the net under it cannot go on when the recorder is killed: "
 			"--on-death=continue can be had with --net=off or --recorder=ptrace");
-	if (!has_steady_counter())
-		return err_set(err, -EOPNOTSUPP, "this processor has no steady time-stamp counter");
 	a = xcalloc(1, sizeof(*a));
 	a->after_calls = tr->o->agent_after_calls;
 	a->net = tr->o->net == RECORD_NET_AUDIT ? net_new() : NULL;
@@ -61,7 +46,8 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	if (a->outlives)
 		outlive_init(a);
 	a->runs_beside = sysconf(_SC_NPROCESSORS_ONLN) > 1;
-	ticks_init(&a->ticks, tr->start_ns);
+	clocks_choose(&a->clocks, tr->o->clock);
+	ticks_init(&a->ticks, tr->start_ns, a->clocks.by_kernel);
 	rules_build(tr->o->data, tr->o->wanted, &tr->o->paths, a->rules);
 	if (a->netless)
 		netless_free_calls(a, tr->o->wanted);
@@ -131,6 +117,8 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 		.rules = im->common,
 		.where = names_where(tr->agent, t),
 		.tells = tr->agent->netless,
+		.kernel_clock = tr->agent->clocks.by_kernel,
+		.clock_at = clocks_function_of(&tr->agent->clocks, t),
 		.master = outlive_master(tr->agent, im),
 		.cpu_ticks = ticks_in_ns(&tr->agent->ticks, CPU_EVERY_NS),
 	};
@@ -325,6 +313,19 @@ void agent_turn_off(struct tracer *tr, struct tracee *t)
 {
 	agent_hope_end(t);
 	agent_leave_calls(tr, t);
+}
+
+void agent_lose_counter(struct tracer *tr, struct tracee *t)
+{
+	if (!tr->agent || (tr->agent->clocks.by_kernel && !tr->agent->clocks.vdso_offset))
+		return;
+	tr->agent->stays_out = true;
+	agent_turn_off(tr, t);
+}
+
+const char *agent_clock(const struct agent *a)
+{
+	return clocks_name(&a->clocks);
 }
 
 uint64_t agent_nr_events(const struct agent *a)

@@ -86,6 +86,13 @@ void agent_before_signal(struct tracer *tr, struct tracee *t);
 void agent_lose_gs(struct tracer *tr, struct tracee *t);
 /* From now on the tracer sees all calls of this thread's image. */
 void agent_turn_off(struct tracer *tr, struct tracee *t);
+/*
+ * The thread will not be able to read the processor's counter, nor will those that it makes:
+ * the agent goes nowhere any more, unless it uses another clock.
+ */
+void agent_lose_counter(struct tracer *tr, struct tracee *t);
+/* Where the time of its records is from: "counter", "vdso" or "kernel". */
+const char *agent_clock(const struct agent *a);
 /* Whether there is an agent in the memory of a thread of which nothing is known. */
 bool agent_is_in(const struct tracee *t);
 /* How many calls it has recorded itself. */

@@ -282,7 +282,8 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	/* What a handler may be above of could not all be changed, and would not be seen. */
 	bool too_late = tr->agent->netless && hope && hope->signalled;
 	struct agent_space *space;
-	struct agent_image *im = too_late ? NULL : agent_new_image(tr->agent);
+	struct agent_image *im =
+		too_late || tr->agent->stays_out ? NULL : agent_new_image(tr->agent);
 	struct maps m = { 0 };
 	bool is_in;
 

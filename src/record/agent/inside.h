@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "model/wire.h"
 #include "record/agent/agent.h"
+#include "record/agent/clocks.h"
 #include "record/agent/maps.h"
 #include "record/agent/net.h"
 #include "record/agent/sites.h"
@@ -19,7 +20,9 @@ struct agent {
 	struct wire_rule rules[WIRE_NR_RULES];
 	bool has_variants[WIRE_NR_CALLS]; /* the row depends on the registers */
 	bool is_taken[WIRE_NR_CALLS]; /* the agent records such calls, or some of them */
+	struct clocks clocks;
 	struct ticks ticks;
+	bool stays_out; /* of all processes from now on (agent_lose_counter) */
 	bool runs_beside; /* there is more than one processor: a ring can be emptied while its thread waits */
 	struct map programs; /* struct program_key -> struct agent_program: of auto (late.c) */
 	struct map files; /* struct file_key -> struct text_file */

@@ -10,6 +10,11 @@
 #define SPAN_FIRST_NS UINT64_C(10000000)
 #define SPAN_LAST_NS UINT64_C(1000000000)
 
+static uint64_t read_counter(const struct ticks *c)
+{
+	return c->by_kernel ? clock_monotonic_ns() : __rdtsc();
+}
+
 static struct ticks_moment read_clocks(const struct ticks *c)
 {
 	struct ticks_moment m = { 0, 0 };
@@ -17,7 +22,8 @@ static struct ticks_moment read_clocks(const struct ticks *c)
 	unsigned int i;
 
 	for (i = 0; i < NR_READINGS; i++) {
-		uint64_t before = __rdtsc(), ns = clock_monotonic_ns(), took = __rdtsc() - before;
+		uint64_t before = read_counter(c), ns = clock_monotonic_ns();
+		uint64_t took = read_counter(c) - before;
 
 		if (took < best) {
 			best = took;
@@ -27,9 +33,9 @@ static struct ticks_moment read_clocks(const struct ticks *c)
 	return m;
 }
 
-void ticks_init(struct ticks *c, uint64_t start_ns)
+void ticks_init(struct ticks *c, uint64_t start_ns, bool by_kernel)
 {
-	*c = (struct ticks){ .start_ns = start_ns };
+	*c = (struct ticks){ .start_ns = start_ns, .by_kernel = by_kernel };
 	c->first = c->last = read_clocks(c);
 }
 

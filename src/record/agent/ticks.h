@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processor's counter as time of the trace. One mapping for all threads,
+ * The processor's counter as time of the trace; or the kernel's clock, where the
+ * counter is not steady, whose ns are the ticks then. One mapping for all threads,
  * continuous and growing, whenever and in whichever order it is asked: so what was
  * before something else by the counter is so in the trace. It is made of straight
  * stretches; each is laid when the one before it has lasted long enough, begins where
@@ -9,6 +10,7 @@
 #ifndef RECORD_AGENT_TICKS_H
 #define RECORD_AGENT_TICKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/mem.h"
@@ -27,13 +29,14 @@ struct ticks_stretch {
 
 struct ticks {
 	uint64_t start_ns; /* of the trace, by the monotonic clock */
+	bool by_kernel; /* the ticks are those of that clock, too */
 	struct ticks_moment first, last; /* at which both clocks were read */
 	uint64_t span_ticks; /* of the last stretch */
 	VEC(struct ticks_stretch) stretches;
 };
 
 /* Early: the longer before the first question, the better is the answer. */
-void ticks_init(struct ticks *c, uint64_t start_ns);
+void ticks_init(struct ticks *c, uint64_t start_ns, bool by_kernel);
 void ticks_release(struct ticks *c);
 /* About how many ticks that takes. */
 uint64_t ticks_in_ns(const struct ticks *c, uint64_t ns);

@@ -27,6 +27,7 @@ int64_t agent_ask(int64_t what, void *ret, uint32_t nr); /* entry.S: a call of o
 #define NR_ACCESS 21
 #define NR_SCHED_YIELD 24
 #define NR_CLOCK_GETTIME 228
+#define CLOCK_OF_TRACE 1
 #define CLOCK_OF_THREAD 3
 #define NO_SUCH_ENTRY (-2)
 
@@ -34,10 +35,34 @@ struct agent_timespec {
 	int64_t s, ns;
 };
 
-INSIDE uint64_t read_tsc(void)
+INSIDE uint64_t thread_ns(void)
+{
+	struct agent_timespec ts;
+
+	if (agent_ask(CLOCK_OF_THREAD, &ts, NR_CLOCK_GETTIME))
+		return 0;
+	return (uint64_t)ts.s * 1000000000 + (uint64_t)ts.ns;
+}
+
+INSIDE uint64_t kernel_ns(const struct wire_block *b)
+{
+	int (*read)(int32_t clock, struct agent_timespec * ret) =
+		(int (*)(int32_t, struct agent_timespec *))b->clock_at;
+	struct agent_timespec ts = { 0, 0 };
+
+	if (read)
+		(void)read(CLOCK_OF_TRACE, &ts); /* cannot fail */
+	else
+		(void)agent_ask(CLOCK_OF_TRACE, &ts, NR_CLOCK_GETTIME); /* likewise */
+	return (uint64_t)ts.s * 1000000000 + (uint64_t)ts.ns;
+}
+
+INSIDE uint64_t read_clock(const struct wire_block *b)
 {
 	uint32_t low, high;
 
+	if (__builtin_expect(b->kernel_clock, 0))
+		return kernel_ns(b);
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	return (uint64_t)high << 32 | low;
 }
@@ -316,21 +341,21 @@ INSIDE struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, ui
 	*ret_ticks = 0;
 	if (rec || !b->wait_ticks)
 		return rec;
-	start = moved = read_tsc();
+	start = moved = read_clock(b);
 	tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
-	while (!rec && read_tsc() - moved < b->wait_ticks) {
+	while (!rec && read_clock(b) - moved < b->wait_ticks) {
 		/* It may be that it waits for our processor. */
-		if (read_tsc() - moved < b->wait_ticks / SPIN_SHARE)
+		if (read_clock(b) - moved < b->wait_ticks / SPIN_SHARE)
 			pause_a_little();
 		else
 			(void)agent_ask(0, 0, NR_SCHED_YIELD);
 		rec = make_room(b, need);
 		now = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
 		if (now != tail)
-			moved = read_tsc();
+			moved = read_clock(b);
 		tail = now;
 	}
-	*ret_ticks = read_tsc() - start;
+	*ret_ticks = read_clock(b) - start;
 	return rec;
 }
 
@@ -416,7 +441,7 @@ AGENT int agent_enter(struct wire_block *b)
 	end = put_pieces(b, r, WIRE_IN, (uint8_t *)(rec + 1), &rec->nr_in);
 	rec->in_bytes = (uint64_t)(end - (uint8_t *)(rec + 1));
 	rec->nr_out = 0;
-	rec->enter_tsc = read_tsc();
+	rec->enter_tsc = read_clock(b);
 	return 1;
 }
 
@@ -440,14 +465,10 @@ INSIDE uint8_t *put_file(const struct wire_block *b, const struct wire_rule *r, 
 /* Seldom enough to cost nothing that counts; a long time in the call or before it is never missed. */
 INSIDE uint64_t processor_ns(struct wire_block *b, uint64_t tsc)
 {
-	struct agent_timespec ts;
-
 	if (tsc - b->cpu_tsc < b->cpu_ticks)
 		return 0;
 	b->cpu_tsc = tsc;
-	if (agent_ask(CLOCK_OF_THREAD, &ts, NR_CLOCK_GETTIME))
-		return 0;
-	return (uint64_t)ts.s * 1000000000 + (uint64_t)ts.ns;
+	return thread_ns();
 }
 
 AGENT void agent_leave(struct wire_block *b)
@@ -457,7 +478,7 @@ AGENT void agent_leave(struct wire_block *b)
 		(struct wire_record *)(b->ring + (b->call_head & (b->ring_bytes - 1)));
 	uint8_t *end = (uint8_t *)(rec + 1) + rec->in_bytes;
 
-	rec->exit_tsc = read_tsc();
+	rec->exit_tsc = read_clock(b);
 	rec->ret = b->ret;
 	rec->cpu_ns = processor_ns(b, rec->exit_tsc);
 	if ((uint64_t)b->ret < (uint64_t)-NR_ERRORS) {

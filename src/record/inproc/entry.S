@@ -79,7 +79,7 @@ agent_result_saved:
 	leaq 2(%rcx), %rcx
 	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
 1:	jmp *%rcx
-2:	cmpl $0, %gs:WIRE_AT_TELLS
+2:	cmpw $0, %gs:WIRE_AT_TELLS
 	jne 4f
 3:	movq %gs:WIRE_AT_SITE, %rcx
 	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
 
@@ -246,6 +247,12 @@ static bool sets_gs(const struct tracee *t)
 	return t->row->id == SC_arch_prctl && t->regs[0] == ARCH_SET_GS;
 }
 
+/* Reading the counter shall be an error from then on. */
+static bool forbids_counter(const struct tracee *t)
+{
+	return t->row->id == SC_prctl && t->regs[0] == PR_SET_TSC && t->regs[1] == PR_TSC_SIGSEGV;
+}
+
 /* What the agent must know of also then; whether the call succeeds will not be seen. */
 static void enter_unrecorded(struct tracer *tr, struct tracee *t)
 {
@@ -255,6 +262,8 @@ static void enter_unrecorded(struct tracer *tr, struct tracee *t)
 		agent_turn_off(tr, t);
 	if (sets_gs(t))
 		agent_lose_gs(tr, t);
+	if (forbids_counter(t))
+		agent_lose_counter(tr, t);
 	t->row = NULL;
 }
 
@@ -295,6 +304,8 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	/* Before it: what the agent tells of calls by may be what the filter refuses. */
 	if (is_filter_call(t) && agent_is_netless(tr))
 		agent_turn_off(tr, t);
+	if (forbids_counter(t))
+		agent_lose_counter(tr, t);
 	if (!t->recorded || tr->silent) {
 		enter_unrecorded(tr, t);
 		return;

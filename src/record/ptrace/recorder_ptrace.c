@@ -163,6 +163,8 @@ static int put_source(struct tracer *tr)
 							: "inproc");
 	if (!r && tr->agent)
 		r = put_meta(tr, "net", "%s", nets[tr->o->net]);
+	if (!r && tr->agent)
+		r = put_meta(tr, "agent_clock", "%s", agent_clock(tr->agent));
 	if (!r)
 		r = put_meta(tr, "recorder_options", "data=%s contents=%llu calls=%s paths=%s",
 			     policies[tr->o->data], (unsigned long long)tr->o->content_max_bytes,
