@@ -41,9 +41,9 @@ enum capture_flag {
 
 /* What is kept of data. */
 enum capture_keep {
-	KEEP_NOTHING,
-	KEEP_HASH,
-	KEEP_BYTES,
+	CAPTURE_KEEP_NOTHING,
+	CAPTURE_KEEP_HASH,
+	CAPTURE_KEEP_BYTES,
 };
 
 struct capture_target {

@@ -54,7 +54,7 @@ static int keep_data(struct capture *c, struct capture_seen *seen, enum capture_
 	int r;
 
 	seen->data.kept_bytes = len;
-	if (keep == KEEP_BYTES && len <= DATA_INLINE_MAX) {
+	if (keep == CAPTURE_KEEP_BYTES && len <= DATA_INLINE_MAX) {
 		seen->data.bytes = bytes;
 		return 1;
 	}
@@ -80,7 +80,7 @@ static int put_data(struct capture *c, const struct capture_shape *s, struct cap
 	len = len_of(&s->row->args[i], s, seen->outcome, args);
 	seen->data = (struct data){ .len_bytes = len };
 	args[i] = (struct value){ .type = VALUE_DATA, .data = &seen->data };
-	if (!len || keep == KEEP_NOTHING)
+	if (!len || keep == CAPTURE_KEEP_NOTHING)
 		return 1;
 	bytes = len <= BLOB_MAX_BYTES ? m->borrow(m, addr, (size_t)len) : NULL;
 	return bytes ? keep_data(c, seen, keep, bytes, len) : 0;

@@ -143,18 +143,18 @@ enum capture_keep capture_keep(const struct capture *c, const struct row *row, u
 	enum row_class class = row ? row_class(row) : C_OTHER;
 
 	if (flags & CAPTURE_KEEP || class == C_NAME || class == C_CWD)
-		return KEEP_BYTES;
+		return CAPTURE_KEEP_BYTES;
 	switch (c->policy) {
 	case DATA_ALL:
-		return KEEP_BYTES;
+		return CAPTURE_KEEP_BYTES;
 	case DATA_WRITES:
-		return flags & CAPTURE_AFTER ? KEEP_HASH : KEEP_BYTES;
+		return flags & CAPTURE_AFTER ? CAPTURE_KEEP_HASH : CAPTURE_KEEP_BYTES;
 	case DATA_HASH:
-		return KEEP_HASH;
+		return CAPTURE_KEEP_HASH;
 	case DATA_NONE:
 		break;
 	}
-	return KEEP_NOTHING;
+	return CAPTURE_KEEP_NOTHING;
 }
 
 static enum capture_keep keep_of(const struct capture_job *j, const struct capture_target *t)
@@ -175,7 +175,7 @@ int capture_piece(struct capture *c, enum capture_keep keep, const uint8_t *byte
 		  struct blob_ref *ret)
 {
 	*ret = (struct blob_ref){ .blob = 0 };
-	if (keep == KEEP_BYTES)
+	if (keep == CAPTURE_KEEP_BYTES)
 		return trace_feed_blob(c->feed, bytes, len, ret);
 	ret->hash = hash_bytes(bytes, len);
 	return 0;
@@ -202,7 +202,7 @@ static void finish_data(struct capture_job *j, struct capture_target *t)
 		return;
 	d = new_data(j, t->dest, t->len);
 	d->kept_bytes = t->got;
-	if (keep == KEEP_BYTES && t->got <= DATA_INLINE_MAX) {
+	if (keep == CAPTURE_KEEP_BYTES && t->got <= DATA_INLINE_MAX) {
 		d->bytes = (uint8_t *)arena_memdup0(j->c->arena, t->local, t->got);
 		return;
 	}
@@ -268,7 +268,7 @@ int capture_gather(struct capture_job *j, const struct iovec *spans, size_t nr,
 		left = j->data_left_bytes;
 	j->data_left_bytes -= left;
 	d = new_data(j, t->dest, t->len);
-	if (keep == KEEP_NOTHING)
+	if (keep == CAPTURE_KEEP_NOTHING)
 		return 0;
 	refs = arena_alloc(j->c->arena, (size_t)(left / BLOB_MAX_BYTES + 1) * sizeof(*refs));
 	while (left && !j->r) {
@@ -490,7 +490,7 @@ static bool prepare(struct capture_job *j, struct capture_target *t)
 		return true;
 	case KIND_BUF:
 		t->want = (size_t)(t->len < j->data_left_bytes ? t->len : j->data_left_bytes);
-		if (!t->len || keep_of(j, t) == KEEP_NOTHING) {
+		if (!t->len || keep_of(j, t) == CAPTURE_KEEP_NOTHING) {
 			(void)new_data(j, t->dest, t->len);
 			return false;
 		}

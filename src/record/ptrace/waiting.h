@@ -18,8 +18,8 @@
  *
  * Threads with an agent make few stops, but fill rings. These are looked at
  * again and again, on a CPU of our own if there is one: at once while there is
- * much in them, else after a pause so long that they do not become full, and that
- * grows while there is nothing. A ring that is full all the same stops its
+ * much in them, after a short break without sleep while much comes, else after a
+ * pause so long that they do not become full, and that grows while there is nothing. A ring that is full all the same stops its
  * thread, and so wakes us. Belongs to the tracer's thread.
  */
 #ifndef RECORD_PTRACE_WAITING_H
