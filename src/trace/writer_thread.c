@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -638,6 +639,19 @@ int sink_open(const char *path, const struct trace_writer_options *options, stru
 	return 0;
 }
 
+/* Signals are for the thread that made this one: what that holds back waits for it. */
+static int start_thread(struct sink *k)
+{
+	sigset_t all, old;
+	int r;
+
+	sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&k->thread, NULL, sink_main, k);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r;
+}
+
 int sink_start(struct sink *k, const void *schema, size_t schema_len, struct err *err)
 {
 	struct block_entry file = { .type = BLOCK_FILE }, described = { .type = BLOCK_SCHEMA };
@@ -660,7 +674,7 @@ int sink_start(struct sink *k, const void *schema, size_t schema_len, struct err
 			       (unsigned long long)k->max_bytes);
 	if (r)
 		return err_set(err, r, "cannot write %s", k->path);
-	r = pthread_create(&k->thread, NULL, sink_main, k);
+	r = start_thread(k);
 	if (r)
 		return err_set(err, -r, "cannot start the writer's thread");
 	k->running = true;

@@ -187,6 +187,24 @@ def terminate_deadly():
     Trace().must_be_complete()
 
 
+@case("a signal while the program is being started ends it and the recorder")
+def start_interrupted():
+    def prepare():  # a test may run in the background of a shell, which makes it ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    for i in range(60):
+        p = start(record_argv("sleep", "600", options=["--force"]), stderr=subprocess.PIPE,
+                  start_new_session=True, preexec_fn=prepare)
+        time.sleep(i / 2000)
+        if i % 2:
+            p.send_signal(signal.SIGTERM)
+        else:
+            os.killpg(p.pid, signal.SIGINT)
+        status, _, err = finish(p)
+        equal(status, killed_by((signal.SIGINT, signal.SIGTERM)[i % 2]),
+              f"exit status after {i / 2} ms\n" + err.decode())
+
+
 @case("SIGTERM to the recorder while only a daemon is left")
 def terminate_daemon():
     p = start(record_argv(TORTURE, "daemon", "3000"), stderr=subprocess.PIPE)

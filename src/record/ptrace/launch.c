@@ -73,7 +73,7 @@ static bool wait_for_byte(int fd)
 }
 
 /* In the child. What is done here is not recorded; the execve is. */
-static NORETURN void child_main(struct launch *l, const sigset_t *mask)
+static NORETURN void child_main(struct launch *l)
 {
 	unsigned int i;
 
@@ -82,7 +82,7 @@ static NORETURN void child_main(struct launch *l, const sigset_t *mask)
 	signals_restore(l->signals);
 	if (write(l->go[1], "", 1) != 1 || !wait_for_byte(l->go[1]))
 		_exit(127); /* the recorder has died: nobody would see what the command does */
-	(void)sigprocmask(SIG_SETMASK, mask, NULL);
+	(void)sigprocmask(SIG_SETMASK, &l->signals->mask, NULL);
 	if (l->filter.len) {
 		/* Root may do without, and then set-user-id programs keep working. */
 		if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &l->filter) < 0 &&
@@ -132,9 +132,21 @@ static int take_child(const struct tracer *tr, pid_t pid, struct err *err)
 	return 0;
 }
 
+/* The terminal has sent these to us when the child was not yet there to get them, too. */
+static void pass_on_keys(const sigset_t *pending, pid_t child)
+{
+	static const int keys[] = { SIGINT, SIGQUIT };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_LEN(keys); i++) {
+		if (sigismember(pending, keys[i]) == 1)
+			(void)kill(child, keys[i]); /* our own child is there */
+	}
+}
+
 static int start_child(struct tracer *tr, struct launch *l, struct err *err)
 {
-	sigset_t all, old;
+	sigset_t all, old, pending;
 	pid_t pid;
 	int r;
 
@@ -143,10 +155,13 @@ static int start_child(struct tracer *tr, struct launch *l, struct err *err)
 	sigfillset(&all);
 	/* No signal may reach the child before its handlers are those of the command. */
 	(void)sigprocmask(SIG_BLOCK, &all, &old);
+	(void)sigpending(&pending);
 	pid = fork();
 	if (!pid)
-		child_main(l, &old);
+		child_main(l);
 	r = pid < 0 ? -errno : 0;
+	if (!r)
+		pass_on_keys(&pending, pid);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	if (r)
 		return err_set(err, r, "cannot start a process");

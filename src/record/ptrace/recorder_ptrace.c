@@ -63,11 +63,27 @@ static void set_handler(int signo, void (*handler)(int), struct sigaction *old)
 	(void)sigaction(signo, &sa, old); /* cannot fail for these */
 }
 
+/* What comes before there is a command waits for it, see start_child(). */
+static void hold_signals(struct signals *s, bool attached)
+{
+	sigset_t held;
+
+	sigemptyset(&held);
+	if (!attached) {
+		(void)sigaddset(&held, SIGINT);
+		(void)sigaddset(&held, SIGQUIT);
+		(void)sigaddset(&held, SIGTERM);
+		(void)sigaddset(&held, SIGHUP);
+	}
+	(void)sigprocmask(SIG_BLOCK, &held, &s->mask);
+}
+
 /* Ctrl-C is for the command, which gets it from the terminal itself; it is ours when attached. */
 static void take_signals(struct signals *s, bool attached)
 {
 	struct sigaction quiet = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
 
+	hold_signals(s, attached);
 	set_handler(SIGINT, attached ? note_stop : SIG_IGN, &s->interrupt);
 	set_handler(SIGQUIT, attached ? note_stop : SIG_IGN, &s->quit);
 	set_handler(SIGTERM, attached ? note_stop : pass_on, &s->terminate);
@@ -241,6 +257,7 @@ static int run_tracer(struct tracer *tr, struct err *err)
 	take_signals(&tr->signals, tr->o->attach_pid != 0);
 	r = tr->o->attach_pid ? tracer_attach(tr, err) : tracer_launch(tr, err);
 	command_pid = tr->child;
+	(void)sigprocmask(SIG_SETMASK, &tr->signals.mask, NULL);
 	if (!r)
 		tracer_loop(tr);
 	/* Of calls that make no stops nothing is measured. */

@@ -33,6 +33,7 @@ struct signals {
 	bool has_jobs; /* the command is one, and shall be stopped as such */
 	struct jobs_signals jobs;
 	struct itimerval timer;
+	sigset_t mask;
 };
 
 /* A thread that is stopped at the end of a call by which it woke others. */
