@@ -38,7 +38,8 @@
 #define WIRE_BLOCK_BYTES 4096
 /*
  * Rings are small at first, and made larger when they were found without room: both are
- * powers of 2. Small records get no more than WIRE_RING_CACHED_BYTES, which a cache can hold.
+ * powers of 2. Small records get no more than WIRE_RING_CACHED_BYTES, which a cache can hold,
+ * but where very many of them came.
  */
 #define WIRE_RING_FIRST_BYTES 0x40000
 #define WIRE_RING_CACHED_BYTES 0x100000

@@ -654,15 +654,18 @@ static void ring_grows(void **state)
 {
 	static const struct {
 		uint64_t from, need, to;
+		uint64_t taken; /* from it so far */
 	} cases[] = {
-		{ WIRE_RING_FIRST_BYTES, 0, WIRE_RING_FIRST_BYTES },
-		{ WIRE_RING_FIRST_BYTES, 4096, 2 * WIRE_RING_FIRST_BYTES },
-		{ WIRE_RING_FIRST_BYTES, WIRE_RECORD_MAX_BYTES, WIRE_RING_MOST_BYTES },
-		{ WIRE_RING_CACHED_BYTES, 4096, WIRE_RING_CACHED_BYTES },
-		{ WIRE_RING_CACHED_BYTES, WIRE_RECORD_LARGE_BYTES, 2 * WIRE_RING_CACHED_BYTES },
-		{ WIRE_RING_MOST_BYTES, WIRE_RECORD_LARGE_BYTES, WIRE_RING_MOST_BYTES },
-		{ WIRE_RING_MOST_BYTES, UINT64_MAX, WIRE_RING_MOST_BYTES },
-		{ WIRE_RING_FIRST_BYTES, UINT64_MAX, WIRE_RING_MOST_BYTES },
+		{ WIRE_RING_FIRST_BYTES, 0, WIRE_RING_FIRST_BYTES, 40 },
+		{ WIRE_RING_FIRST_BYTES, 4096, 2 * WIRE_RING_FIRST_BYTES, 40 },
+		{ WIRE_RING_FIRST_BYTES, WIRE_RECORD_MAX_BYTES, WIRE_RING_MOST_BYTES, 40 },
+		{ WIRE_RING_CACHED_BYTES, 4096, WIRE_RING_CACHED_BYTES, 40 },
+		{ WIRE_RING_CACHED_BYTES, WIRE_RECORD_LARGE_BYTES, 2 * WIRE_RING_CACHED_BYTES, 40 },
+		{ WIRE_RING_MOST_BYTES, WIRE_RECORD_LARGE_BYTES, WIRE_RING_MOST_BYTES, 40 },
+		{ WIRE_RING_MOST_BYTES, UINT64_MAX, WIRE_RING_MOST_BYTES, 40 },
+		{ WIRE_RING_FIRST_BYTES, UINT64_MAX, WIRE_RING_MOST_BYTES, 40 },
+		{ WIRE_RING_CACHED_BYTES, 4096, 2 * WIRE_RING_CACHED_BYTES, UINT64_C(1) << 30 },
+		{ WIRE_RING_MOST_BYTES, 4096, WIRE_RING_MOST_BYTES, UINT64_C(1) << 30 },
 	};
 	size_t i;
 
@@ -670,9 +673,11 @@ static void ring_grows(void **state)
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
 		struct wire_block b = { .ring_bytes = cases[i].from,
 					.needed_bytes = cases[i].need };
-		struct agent_thread at = { .block = &b, .ring_bytes = cases[i].from, .tail = 40 };
+		struct agent_thread at = { .block = &b,
+					   .ring_bytes = cases[i].from,
+					   .tail = cases[i].taken };
 
-		b.head = b.call_head = b.tail = 40;
+		b.head = b.call_head = b.tail = cases[i].taken;
 		drain_grow_ring(&at);
 		assert_int_equal(at.ring_bytes, cases[i].to);
 		assert_int_equal(b.ring_bytes, cases[i].to);

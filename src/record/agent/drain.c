@@ -414,11 +414,18 @@ uint64_t drain_thread(struct tracer *tr, struct tracee *t, uint64_t most)
 	return t->agent->tail - from;
 }
 
+/*
+ * A ring through which so much went is worth more memory, also for small records: what was taken from it
+ * long ago is not in the cache of our processor any more, from where the thread would have to get it.
+ */
+#define LONG_USE_BYTES (UINT64_C(64) << 20)
+
 /* For so large a record; it may be no number that the agent has left. */
-static uint64_t larger_ring(uint64_t bytes, uint64_t need)
+static uint64_t larger_ring(const struct agent_thread *at, uint64_t need)
 {
-	uint64_t most =
-		need < WIRE_RECORD_LARGE_BYTES ? WIRE_RING_CACHED_BYTES : WIRE_RING_MOST_BYTES;
+	bool is_small = need < WIRE_RECORD_LARGE_BYTES && at->tail < LONG_USE_BYTES;
+	uint64_t most = is_small ? WIRE_RING_CACHED_BYTES : WIRE_RING_MOST_BYTES;
+	uint64_t bytes = at->ring_bytes;
 
 	do
 		bytes *= 2;
@@ -430,7 +437,7 @@ static uint64_t larger_ring(uint64_t bytes, uint64_t need)
 void drain_grow_ring(struct agent_thread *at)
 {
 	struct wire_block *b = at->block;
-	uint64_t bytes = b->needed_bytes ? larger_ring(at->ring_bytes, b->needed_bytes) : 0;
+	uint64_t bytes = b->needed_bytes ? larger_ring(at, b->needed_bytes) : 0;
 
 	if (b->needed_bytes && !bytes)
 		b->wait_ticks = at->wait_ticks;
