@@ -91,6 +91,8 @@ CHOICES = {
     "programs that come after one with an agent get one at once":
         ("dd if=/dev/zero of=/dev/null bs=1 count=60 status=none; cat /dev/null; wc /dev/null; sort /dev/null; "
          "uniq /dev/null; cut -c1 /dev/null; tac /dev/null; nl /dev/null; fold /dev/null; join /dev/null /dev/null", 70, 100),
+    "also those that make few calls, if not very few":
+        ("dd if=/dev/zero of=/dev/null bs=1 count=60 status=none; for i in 1 2 3 4 5 6 7 8 9; do /bin/true; done", 45, 100),
     "a program whose processes made many calls gets one at once":
         ("for i in 1 2 3 4 5 6 7 8 9; do dd if=/dev/zero of=/dev/null bs=1 count=50 status=none; done", 40, 100),
 }

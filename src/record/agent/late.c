@@ -28,8 +28,12 @@
 
 #define SYSCALL_BYTES 2u
 
-/* A program whose processes make fewer calls gains nothing by an agent that is there from the beginning. */
-#define MANY_CALLS 30u
+/*
+ * Programs whose processes make fewer calls gain nothing by an agent that is there from the
+ * beginning: before any process has had it, and after that.
+ */
+#define MANY_CALLS_FIRST 30u
+#define MANY_CALLS 12u
 
 /* Programs. */
 
@@ -73,7 +77,9 @@ static bool gains_at_once(const struct agent *a, const struct agent_program *p)
 {
 	if (!p)
 		return false;
-	return p->is_known ? p->nr_calls >= MANY_CALLS : a->nr_images > 0;
+	if (!a->nr_images)
+		return p->nr_calls >= MANY_CALLS_FIRST;
+	return !p->is_known || p->nr_calls >= MANY_CALLS;
 }
 
 /* Hopes. */
