@@ -288,6 +288,9 @@ static void rules_choose_paths(void **state)
 			rules_take(rules, (unsigned int)row_nr(ARCH_X86_64, row_by_id(left[i]))));
 	assert_int_equal(rules[WIRE_EMPTY_RULE].flags, 0);
 	assert_int_equal(rules[WIRE_EMPTY_RULE].nr_pieces, 0);
+	/* Who may end descriptors is seen, since others may get their numbers. */
+	assert_false(rules_take(rules, 3)); /* close */
+	assert_false(rules_take(rules, 436)); /* close_range */
 	free(rules);
 }
 

@@ -454,20 +454,25 @@ int rules_chosen_by(const struct row *row)
 	return capture_register(row, i);
 }
 
+static bool ends_descriptors(const struct row *row)
+{
+	return row->id == SC_close || row->id == SC_close_range;
+}
+
 /* With chosen paths the tracer has to see who makes or ends descriptors, and names. */
 static bool may_choose(const struct row *row)
 {
 	return !names_path(row) && nr_descriptors(row) <= 1 && row->result != RESULT_NEW_FD &&
-	       row->id != SC_close && (!nr_descriptors(row) || rules_chosen_by(row) >= 0);
+	       (!nr_descriptors(row) || rules_chosen_by(row) >= 0);
 }
 
 static void add_choice(const struct row *row, const struct path_choice *paths, struct wire_rule *r)
 {
 	int reg = rules_chosen_by(row);
 
-	if (!(r->flags & WIRE_RULE_USED) || paths_keep_row(row))
+	if (!(r->flags & WIRE_RULE_USED) || (paths_keep_row(row) && !ends_descriptors(row)))
 		return;
-	if (!may_choose(row)) {
+	if (!may_choose(row) || ends_descriptors(row)) {
 		r->flags = 0;
 		return;
 	}
