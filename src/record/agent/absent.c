@@ -102,11 +102,13 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	(void)ip;
 }
 
-void agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip)
+bool agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip, bool may_hand_over)
 {
 	(void)tr;
 	(void)t;
 	(void)ip;
+	(void)may_hand_over;
+	return false;
 }
 
 void agent_before_thread(struct tracer *tr, struct tracee *t)

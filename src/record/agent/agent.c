@@ -212,14 +212,40 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	(void)close(fd);
 }
 
-void agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip)
+/*
+ * The call is not made, and no stop tells of its end: the thread goes on as if it had come by the
+ * stub of its site. A signal that waits for it comes before the call.
+ */
+static bool hand_over(const struct agent *a, const struct tracee *t, uint64_t syscall)
 {
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.orig_rax >= WIRE_NR_CALLS ||
+	    !a->is_taken[regs.orig_rax])
+		return false;
+	regs.rax = regs.orig_rax;
+	regs.orig_rax = UINT64_MAX;
+	regs.rcx = syscall;
+	regs.rip = outlive_entry(a);
+	return ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) == 0;
+}
+
+bool agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip, bool may_hand_over)
+{
+	uint64_t syscall = ip - SYSCALL_BYTES;
+	enum text_state state = TEXT_FOREIGN;
+
 	if (!t->agent || t->agent->space->image->off || t->own_filter)
-		return;
+		return false;
 	if (tr->agent->net)
-		net_note_call(tr->agent->net, tr, t, ip - SYSCALL_BYTES);
-	if (!tr->agent->netless) /* else all that can be changed has been */
-		agent_texts_patch_at(tr, t, ip - SYSCALL_BYTES);
+		state = agent_texts_state(tr, t, syscall);
+	/* Without a net all that can be changed has been. */
+	if (!tr->agent->netless && agent_texts_patch_at(tr, t, syscall) && may_hand_over &&
+	    hand_over(tr->agent, t, syscall))
+		return true;
+	if (tr->agent->net)
+		net_note_call(tr->agent->net, t, syscall, state);
+	return false;
 }
 
 void agent_before_thread(struct tracer *tr, struct tracee *t)

@@ -76,8 +76,12 @@ void agent_after_call(struct tracer *tr, struct tracee *t, const struct outcome 
 bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip);
 /* The thread is stopped at the end of an mmap, made by the instruction before ip. */
 void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip);
-/* The thread is stopped at the entry of a call, made by the instruction before ip. */
-void agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip);
+/*
+ * The thread is stopped at the entry of a call, made by the instruction before ip. True: the
+ * call is for the agent from now on, and the thread has been put to where that makes it; if
+ * it may be, which is when the filter has stopped it.
+ */
+bool agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip, bool may_hand_over);
 /* The thread is stopped at the entry of a call that makes another one in its memory. */
 void agent_before_thread(struct tracer *tr, struct tracee *t);
 /* The thread is stopped to get a signal, for which there may be a handler. */

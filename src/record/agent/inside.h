@@ -207,18 +207,11 @@ struct stat;
 void agent_texts_note(struct tracer *tr, struct tracee *t, const struct stat *st, uint64_t start);
 /* Whether it may do that; the thread is stopped. */
 void agent_texts_watch_loader(struct tracer *tr, struct tracee *t);
-/* The site of a call that the thread is stopped in, if it can be. */
-void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall);
+/* The site of a call that the thread is stopped in, if it can be; true when it is now, and was not before. */
+bool agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall);
 /* All sites, while it can be done. ip: where the thread is; 0: in a call. */
 void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip);
 /* What is known of a place from where the thread makes a call. */
-enum text_state {
-	TEXT_FOREIGN, /* in no text that the agent has to do with */
-	TEXT_NO_SITE, /* in one, but it cannot be changed */
-	TEXT_NOT_TAKEN, /* it could be, but is not: such calls are the tracer's */
-	TEXT_UNCHANGED, /* it is not changed, or not yet */
-	TEXT_CHANGED,
-};
 enum text_state agent_texts_state(struct tracer *tr, struct tracee *t, uint64_t syscall);
 #define AGENT_PLACE_MAX_BYTES 4200
 /* FILE+0xOFFSET of an address; of what is no file its address. */

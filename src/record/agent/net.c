@@ -68,10 +68,8 @@ static struct net_place *find_place(struct net *n, const struct tracee *t, uint6
 	return p;
 }
 
-void net_note_call(struct net *n, struct tracer *tr, struct tracee *t, uint64_t syscall)
+void net_note_call(struct net *n, const struct tracee *t, uint64_t syscall, enum text_state state)
 {
-	enum text_state state = agent_texts_state(tr, t, syscall);
-
 	if (state == TEXT_CHANGED) {
 		n->nr_left++;
 		return;

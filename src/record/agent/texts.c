@@ -289,7 +289,7 @@ static struct agent_text *find_site(struct agent_space *space, uint64_t syscall,
 	return x;
 }
 
-void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
+bool agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
 {
 	struct agent_space *space = t->agent->space;
 	size_t i = 0;
@@ -297,13 +297,14 @@ void agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	struct patcher p;
 
 	if (!x || i == x->nr || x->patched[i])
-		return;
+		return false;
 	x->file->sites.list.items[x->first + i].used = true;
 	if (space->nr_threads != 1)
-		return;
+		return false;
 	patcher_open(&p, tr, t, 0);
 	(void)patch_text(&p, x, false);
 	patcher_close(&p);
+	return x->patched[i];
 }
 
 enum text_state agent_texts_state(struct tracer *tr, struct tracee *t, uint64_t syscall)

@@ -300,7 +300,12 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		return;
 	}
 	t->is_mmap = t->row->id == SC_mmap;
-	agent_at_call(tr, t, info->instruction_pointer);
+	if (agent_at_call(tr, t, info->instruction_pointer,
+			  info->op == PTRACE_SYSCALL_INFO_SECCOMP && t->recorded && !tr->silent)) {
+		t->state = TRACEE_RUNNING;
+		t->row = NULL;
+		return;
+	}
 	/* Before it: what the agent tells of calls by may be what the filter refuses. */
 	if (is_filter_call(t) && agent_is_netless(tr))
 		agent_turn_off(tr, t);
