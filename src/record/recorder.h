@@ -58,7 +58,7 @@ struct record_options {
 };
 
 /*
- * To enter a process costs the agent about as much as so many calls cost by ptrace: then
+ * To enter the first process costs the agent about as much as so many calls cost by ptrace: then
  * nobody pays more than twice what he would have had to, had he known how many he makes.
  */
 #define RECORD_AGENT_AFTER_CALLS 60
