@@ -3,9 +3,8 @@
 """usage: ends.py TORTURE TORTURE_STATIC TORTURE_NARROW [PATTERN]...
 
 How recordings end: by the program, by signals to it and to the recorder, by a
-full disk, by limits; and attaching and letting go. The program must behave as
-it would alone, and what was recorded must be readable. Cases can be chosen by a
-part of their names.
+full disk, by limits. The program must behave as it would alone, and what was
+recorded must be readable. Cases can be chosen by a part of their names.
 """
 
 import os
@@ -29,12 +28,6 @@ def start_recording(*words, options=(), **more):
     line = p.stdout.readline()
     expect(line.strip().isdigit(), f"the program has not begun: {line!r}")
     return p, int(line)
-
-
-def wait_for_calls(more):
-    """Until the program has made so many more calls."""
-    goal = nr_done() + more
-    wait_until(lambda: nr_done() >= goal, f"the program makes {more} more calls")
 
 
 def must_be_quiet():
@@ -189,12 +182,9 @@ def terminate_deadly():
 
 @case("a signal while the program is being started ends it and the recorder")
 def start_interrupted():
-    def prepare():  # a test may run in the background of a shell, which makes it ignored
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
     for i in range(60):
         p = start(record_argv("sleep", "600", options=["--force"]), stderr=subprocess.PIPE,
-                  start_new_session=True, preexec_fn=prepare)
+                  start_new_session=True)
         time.sleep(i / 2000)
         if i % 2:
             p.send_signal(signal.SIGTERM)
@@ -467,149 +457,6 @@ def kill_recorder_of_many():
             os.kill(pid, signal.SIGKILL)
     equal(stuck, [], "processes that are left stopped")
     must_be_readable(1)
-
-
-# Attaching.
-
-def start_server(nr_threads=8):
-    p = start([TORTURE, "serve", str(nr_threads)])
-    wait_for_calls(200)
-    return p
-
-
-def attach(pid, *options):
-    """Returns when the recorder has attached, or has ended: from then on it takes signals."""
-    p = start([REPRISE, "record", "-o", "trace", "--force", "--attach", str(pid), *options],
-              stderr=subprocess.PIPE)
-    wait_until(lambda: p.poll() is not None or tracer_of(pid) == p.pid, "the recorder attaches")
-    return p
-
-
-def stop_server(p):
-    """It must be unharmed: makes calls, ends when asked to, with 0."""
-    equal(p.poll(), None, "the program has ended")
-    wait_for_calls(200)
-    with open("stop", "w", encoding="utf-8"):
-        pass
-    equal(p.wait(PATIENCE_S), 0, "exit status of the program")
-
-
-@case("attach to a program with threads, and let go by Ctrl-C")
-def attach_and_detach():
-    server = start_server()
-    for signo in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
-        p = attach(server.pid)
-        time.sleep(0.5)
-        first = counts()
-        time.sleep(1)
-        second = counts()
-        p.send_signal(signo)
-        status, _, err = finish(p)
-        equal(status, 0, f"exit status of the recorder\n{err.decode()}")
-        trace = Trace()
-        _, check = trace.check()
-        equal((check["intact"], check["closed"], check["lost"]), (True, True, 0),
-              "intact, closed, lost")
-        stat = trace.stat()
-        equal(stat["threads"], 9, "threads")
-        for name in ("pwrite64", "preadv", "fchmod"):
-            got = stat["calls"][name]["count"]
-            expect(got >= second[name][0] - first[name][1],
-                   f"{name}: {got} recorded, more than {second[name][0] - first[name][1]} made")
-        fds = trace.events("--call=found_fd")
-        expect({0, 1, 2} <= {e["args"]["fd"] for e in fds}, f"found_fd: {fds}")
-        states = trace.events("--call=found_state")
-        equal(len(states), 1, "found_state")
-        equal(states[0]["args"]["cwd"], os.path.realpath(os.getcwd()), "working directory")
-    stop_server(server)
-
-
-@case("attach while threads come and go")
-def attach_to_breeding():
-    server = start([TORTURE, "processes", "100000"])
-    wait_for_calls(100)
-    for _ in range(5):
-        p = attach(server.pid, "--data=none")
-        time.sleep(0.4)
-        p.send_signal(signal.SIGINT)
-        status, _, err = finish(p)
-        equal(status, 0, f"exit status of the recorder\n{err.decode()}")
-        _, check = Trace().check()
-        equal((check["intact"], check["closed"], check["lost"]), (True, True, 0),
-              "intact, closed, lost")
-        before = nr_done()
-        wait_until(lambda: nr_done() > before + 200, "the program goes on")
-        equal(server.poll(), None, "the program has ended")
-
-
-@case("attach, and the program ends: the trace is whole")
-def attach_to_the_end():
-    server = start_server()
-    p = attach(server.pid)
-    wait_until(lambda: os.path.exists("trace"), "the trace is begun")
-    time.sleep(0.5)
-    stop_server(server)
-    status, _, err = finish(p)
-    equal(status, 0, f"exit status of the recorder\n{err.decode()}")
-    Trace().must_be_whole()
-
-
-@case("kill -9 of a recorder that is attached: the program goes on unharmed")
-def kill_attached():
-    server = start_server()
-    p = attach(server.pid)
-    time.sleep(1.5)
-    p.kill()
-    p.wait(PATIENCE_S)
-    expect(os.stat("trace").st_size > 0, "nothing was written")
-    stop_server(server)
-    status, out, _ = run(REPRISE, "show", "trace")
-    expect(out, f"show gives no events (status {status})")
-
-
-@case("attach to a stopped program: it stays stopped, and can go on")
-def attach_to_stopped():
-    server = start_server(4)
-    os.kill(server.pid, signal.SIGSTOP)
-    wait_until(lambda: state_of(server.pid) == "T", "the program is stopped")
-    p = attach(server.pid)
-    time.sleep(0.7)
-    before = nr_done()
-    time.sleep(0.3)
-    equal(nr_done(), before, "calls made while stopped")
-    os.kill(server.pid, signal.SIGCONT)
-    wait_for_calls(100)
-    p.send_signal(signal.SIGINT)
-    equal(finish(p)[0], 0, "exit status of the recorder")
-    stop_server(server)
-
-
-@case("attach to a process that is not there, or not ours, is an error")
-def attach_nowhere():
-    gone = start(["true"])
-    gone.wait()
-    for pid in (gone.pid, os.getpid() if os.geteuid() else 2**30):
-        status, _, err = finish(attach(pid))
-        if pid == os.getpid() and status == 0:
-            continue
-        equal(status, 2, f"exit status; {err!r}")
-        expect(err.count(b"\n") == 1, f"not one line of error: {err!r}")
-
-
-@case("a program that is traced already cannot be attached to, and is not harmed")
-def attach_twice():
-    server = start_server()
-    first = attach(server.pid)
-    wait_until(lambda: tracer_of(server.pid) == first.pid, "the first recorder attaches")
-    second = start([REPRISE, "record", "-o", "second", "--attach", str(server.pid)],
-                   stderr=subprocess.PIPE)
-    status, _, err = finish(second)
-    equal((status, err.count(b"\n")), (2, 1), f"status, lines of error: {err!r}")
-    expect(not os.path.exists("second"), "a trace is left behind")
-    wait_for_calls(200)
-    first.send_signal(signal.SIGINT)
-    equal(finish(first)[0], 0, "exit status of the first")
-    stop_server(server)
 
 
 # Limits and full disks.

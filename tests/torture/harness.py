@@ -176,6 +176,12 @@ def state_of(pid):
         return f.read().rpartition(")")[2].split()[0]
 
 
+def wait_for_calls(more):
+    """Until the program has made so many more calls."""
+    goal = nr_done() + more
+    wait_until(lambda: nr_done() >= goal, f"the program makes {more} more calls")
+
+
 def tracer_of(pid):
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8") as f:
