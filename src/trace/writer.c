@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The half of the writer that appending threads run: streams, sections, the
- * blob store with its table of known hashes.
+ * blob store (known.c: which are in it).
  *
  *   stream buffer --(full: copied as one block)--> feed's batch --> sink
  *   blob bytes ----(copied once)-----------------> blob batch ----> sink
@@ -12,7 +12,6 @@
  */
 #include "trace/writer.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,6 +22,7 @@
 #include "base/mem.h"
 #include "model/codec.h"
 #include "trace/event_codec.h"
+#include "trace/known.h"
 #include "trace/writer_thread.h"
 
 /* All streams together may hold this much; each gets its share, within limits. */
@@ -30,10 +30,6 @@
 #define STREAM_MIN_BYTES ((size_t)4 << 10)
 #define STREAM_MAX_BYTES ((size_t)256 << 10)
 #define SECTION_BYTES ((size_t)256 << 10)
-#define DEDUP_ENTRIES_DEFAULT ((size_t)1 << 17)
-#define DEDUP_WAYS 4
-/* As many sets at first, as a short recording would pay for more; all of them before they are full. */
-#define DEDUP_SETS_FIRST ((size_t)512)
 /* With less room than this left nothing more is taken in. */
 #define ROOM_MIN_BYTES ((uint64_t)8 << 10)
 /* A feed claims so much at a time, while there is plenty. */
@@ -56,14 +52,6 @@ struct trace_stream {
 	struct buf bytes;
 };
 
-struct known_blob {
-	struct hash128 hash;
-	uint64_t blob; /* 0: empty */
-	uint64_t age;
-};
-
-static_assert(sizeof(struct known_blob) * DEDUP_WAYS == 128, "a set is two cache lines");
-
 struct trace_feed {
 	struct blob_sink blobs; /* first: put_blob() gets a pointer to it */
 	struct trace_writer *writer;
@@ -72,10 +60,7 @@ struct trace_feed {
 	size_t nr_streams, stream_limit_bytes;
 	struct buf sections[SECTION_MAX];
 	struct batch *batch, *blob_batch;
-	struct known_blob *known;
-	size_t known_mask; /* number of sets - 1 */
-	size_t nr_remembered; /* in this table */
-	uint64_t age;
+	struct known known;
 	uint64_t credit_bytes; /* claimed, for what will be kept */
 	bool seal_due; /* a batch of data is full: the events that it is of shall follow it */
 	bool at_end; /* what is being taken in may use the room set aside for the end */
@@ -84,7 +69,7 @@ struct trace_feed {
 struct trace_writer {
 	struct sink *sink;
 	struct schema *schema;
-	size_t dedup_sets;
+	size_t dedup_entries;
 	bool no_blobs;
 	pthread_mutex_t lock; /* guards the list of feeds */
 	struct trace_feed *feeds;
@@ -230,77 +215,6 @@ static int claim(struct trace_feed *f, uint64_t bytes)
 
 /* Blobs. */
 
-static struct known_blob *known_set(struct trace_feed *f, struct hash128 hash)
-{
-	return &f->known[(hash.low & f->known_mask) * DEDUP_WAYS];
-}
-
-static struct known_blob *find_known(struct trace_feed *f, struct hash128 hash)
-{
-	struct known_blob *set = known_set(f, hash);
-	unsigned int i;
-
-	for (i = 0; i < DEDUP_WAYS; i++) {
-		if (set[i].blob && hash_equal(set[i].hash, hash))
-			return &set[i];
-	}
-	return NULL;
-}
-
-/* Forgets the one of the set that was of no use for the longest time. */
-static void put_known(struct trace_feed *f, const struct known_blob *k)
-{
-	struct known_blob *set = known_set(f, k->hash), *oldest = set;
-	unsigned int i;
-
-	for (i = 1; i < DEDUP_WAYS; i++) {
-		if (set[i].age < oldest->age)
-			oldest = &set[i];
-	}
-	*oldest = *k;
-	f->nr_remembered++;
-}
-
-/* A small table would be less than a huge page. */
-static void make_known(struct trace_feed *f, size_t sets)
-{
-	size_t size = sets * DEDUP_WAYS * sizeof(*f->known);
-
-	f->known = sets > DEDUP_SETS_FIRST ? huge_alloc(size) : xcalloc(1, size);
-	f->known_mask = sets - 1;
-	f->nr_remembered = 0;
-}
-
-static void free_known(struct known_blob *known, size_t sets)
-{
-	if (sets > DEDUP_SETS_FIRST)
-		huge_free(known, sets * DEDUP_WAYS * sizeof(*known));
-	else
-		free(known);
-}
-
-static void grow_known(struct trace_feed *f)
-{
-	struct known_blob *old = f->known;
-	size_t nr = f->known_mask + 1, i;
-
-	make_known(f, f->writer->dedup_sets);
-	for (i = 0; i < nr * DEDUP_WAYS; i++) {
-		if (old[i].blob)
-			put_known(f, &old[i]);
-	}
-	free_known(old, nr);
-}
-
-static void remember(struct trace_feed *f, const struct blob_ref *ref)
-{
-	struct known_blob k = { .hash = ref->hash, .blob = ref->blob, .age = ++f->age };
-
-	if (f->nr_remembered > f->known_mask && f->known_mask + 1 < f->writer->dedup_sets)
-		grow_known(f);
-	put_known(f, &k);
-}
-
 static bool blob_fits(const struct trace_feed *f, size_t len)
 {
 	const struct batch *b = f->blob_batch;
@@ -328,17 +242,6 @@ static uint8_t *blob_room(struct trace_feed *f, size_t len)
 	return b->bytes + b->len_bytes + BLOB_PREFIX_BYTES;
 }
 
-static bool know_blob(struct trace_feed *f, struct blob_ref *ref)
-{
-	struct known_blob *known = find_known(f, ref->hash);
-
-	if (!known)
-		return false;
-	known->age = ++f->age;
-	ref->blob = known->blob;
-	return true;
-}
-
 /* Keeps the bytes that were put where blob_room() has said. */
 static int keep_blob(struct trace_feed *f, size_t len, struct blob_ref *ref)
 {
@@ -354,7 +257,7 @@ static int keep_blob(struct trace_feed *f, size_t len, struct blob_ref *ref)
 	ref->blob = b->blocks[0].entry.number << BLOB_OFFSET_BITS | b->len_bytes;
 	b->len_bytes += BLOB_PREFIX_BYTES + len;
 	b->blocks[0].nr_blobs++;
-	remember(f, ref);
+	known_add(&f->known, ref);
 	return 0;
 }
 
@@ -365,7 +268,7 @@ static int put_blob(struct blob_sink *sink, const uint8_t *bytes, size_t len, st
 	if (len > BLOB_MAX_BYTES)
 		return -E2BIG;
 	ret->hash = hash_bytes(bytes, len);
-	if (know_blob(f, ret))
+	if (known_find(&f->known, ret))
 		return 0;
 	memcpy(blob_room(f, len), bytes, len);
 	return keep_blob(f, len, ret);
@@ -391,7 +294,7 @@ int trace_feed_blob_filled(struct trace_feed *f, const uint8_t *room, size_t len
 			   struct blob_ref *ret)
 {
 	ret->hash = hash_bytes(room, len);
-	return know_blob(f, ret) ? 0 : keep_blob(f, len, ret);
+	return known_find(&f->known, ret) ? 0 : keep_blob(f, len, ret);
 }
 
 /* Where the data of events and records goes; NULL: nowhere else. */
@@ -685,7 +588,7 @@ struct trace_feed *trace_writer_add_feed(struct trace_writer *w)
 
 	f->blobs.put = put_blob;
 	f->writer = w;
-	make_known(f, w->dedup_sets < DEDUP_SETS_FIRST ? w->dedup_sets : DEDUP_SETS_FIRST);
+	known_init(&f->known, w->dedup_entries);
 	share_out(f);
 	sink_add_feed(w->sink);
 	pthread_mutex_lock(&w->lock);
@@ -703,7 +606,7 @@ static void free_feed(struct trace_feed *f)
 		free_stream(f, f->streams);
 	for (i = 0; i < SECTION_MAX; i++)
 		buf_release(&f->sections[i]);
-	free_known(f->known, f->known_mask + 1);
+	known_release(&f->known);
 	free(f);
 }
 
@@ -731,10 +634,7 @@ int trace_writer_open(const char *path, const struct trace_writer_options *optio
 	if (!options)
 		options = &defaults;
 	pthread_mutex_init(&w->lock, NULL);
-	w->dedup_sets = 1;
-	while (w->dedup_sets * DEDUP_WAYS <
-	       (options->dedup_entries ? options->dedup_entries : DEDUP_ENTRIES_DEFAULT))
-		w->dedup_sets *= 2;
+	w->dedup_entries = options->dedup_entries;
 	w->no_blobs = options->no_blobs;
 	w->next_blob_block = 1; /* so that no blob's place is 0 */
 	w->schema = schema_new();
