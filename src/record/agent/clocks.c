@@ -67,20 +67,16 @@ const char *clocks_name(const struct clocks *c)
 
 uint64_t clocks_function_of(const struct clocks *c, const struct tracee *t)
 {
-	struct maps m;
+	const struct map_line *vdso;
 	uint64_t found = 0;
-	size_t i;
+	struct maps m;
 
 	if (!c->vdso_offset)
 		return 0;
 	maps_read(t, &m);
-	for (i = 0; i < m.lines.len && !found; i++) {
-		const struct map_line *l = &m.lines.items[i];
-
-		if (l->is_executable && !strcmp(l->path, "[vdso]") &&
-		    c->vdso_offset < l->end - l->start)
-			found = l->start + c->vdso_offset;
-	}
+	vdso = maps_find_vdso(&m);
+	if (vdso && c->vdso_offset < vdso->end - vdso->start)
+		found = vdso->start + c->vdso_offset;
 	maps_release(&m);
 	return found;
 }

@@ -56,20 +56,16 @@ static const uint8_t syscall_insn[] = { 0x0f, 0x05 };
 /* Of the code that the kernel has put there: it is the same everywhere, so we look at our own. 0: none. */
 static uint64_t find_in_vdso(const struct tracee *t, const struct maps *m)
 {
-	const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR), *at;
-	size_t i;
+	const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR), *at = NULL;
+	const struct map_line *vdso = maps_find_vdso(m);
+	uint64_t found;
 
-	for (i = 0; own && i < m->lines.len; i++) {
-		const struct map_line *l = &m->lines.items[i];
-
-		if (strcmp(l->path, "[vdso]"))
-			continue;
-		at = memmem(own, l->end - l->start, syscall_insn, sizeof(syscall_insn));
-		return at && remote_is_syscall(t, l->start + (uint64_t)(at - own))
-			       ? l->start + (uint64_t)(at - own)
-			       : 0;
-	}
-	return 0;
+	if (own && vdso)
+		at = memmem(own, vdso->end - vdso->start, syscall_insn, sizeof(syscall_insn));
+	if (!at)
+		return 0;
+	found = vdso->start + (uint64_t)(at - own);
+	return remote_is_syscall(t, found) ? found : 0;
 }
 
 /* By an instruction that is lent where the program begins. */

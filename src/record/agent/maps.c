@@ -59,6 +59,19 @@ void maps_release(struct maps *m)
 	buf_release(&m->text);
 }
 
+const struct map_line *maps_find_vdso(const struct maps *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->lines.len; i++) {
+		const struct map_line *l = &m->lines.items[i];
+
+		if (l->is_executable && !strcmp(l->path, "[vdso]"))
+			return l;
+	}
+	return NULL;
+}
+
 bool maps_is_text(const struct map_line *l)
 {
 	return l->is_executable && l->ino;

@@ -27,6 +27,8 @@ struct maps {
 void maps_read(const struct tracee *t, struct maps *ret);
 void maps_release(struct maps *m);
 
+/* The code that the kernel puts into every process, the same everywhere; NULL: it is not there. */
+const struct map_line *maps_find_vdso(const struct maps *m);
 /* Of a file. */
 bool maps_is_text(const struct map_line *l);
 /* Whether a jump can go from one to the other. */

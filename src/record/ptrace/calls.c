@@ -262,8 +262,6 @@ static void enter_unrecorded(struct tracer *tr, struct tracee *t)
 		agent_turn_off(tr, t);
 	if (sets_gs(t))
 		agent_lose_gs(tr, t);
-	if (forbids_counter(t))
-		agent_lose_counter(tr, t);
 	t->row = NULL;
 }
 
