@@ -187,6 +187,8 @@ struct wire_piece {
 #define WIRE_RULE_TEXT                                                                             \
 	256 /* when also_* does not hold: from the loader, if file_from is of a known text */
 #define WIRE_RULE_FAILS 512 /* only if there is nothing by the name in its first register */
+#define WIRE_RULE_NOT_PROC                                                                         \
+	1024 /* not with a path below /proc: what is there may tell what the recorder does */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */

@@ -190,6 +190,7 @@ static const struct {
 	{ "vfork", mode_vfork },
 	{ "daemon", mode_daemon },
 	{ "family", mode_family },
+	{ "cpus", mode_cpus },
 	{ "close-all", mode_close_all },
 	{ "chroot", mode_chroot },
 	{ "drop-rights", mode_drop_rights },

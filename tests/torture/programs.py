@@ -523,6 +523,12 @@ def no_counter():
         os.unlink("counts")
 
 
+@case("a program that looks at which CPUs it may use, and chooses one")
+def cpus():
+    record(TORTURE, "cpus", "40", str(len(os.sched_getaffinity(0))))
+    Trace().must_be_complete()
+
+
 @case("a program that wants to be traced by its parent is told that it cannot")
 def trace_me():
     record(TORTURE, "trace-me", status=10)

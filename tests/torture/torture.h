@@ -67,6 +67,8 @@ int mode_vfork(int argc, char **argv);
 int mode_daemon(int argc, char **argv);
 int mode_family(int argc, char **argv);
 
+int mode_cpus(int argc, char **argv);
+
 int mode_close_all(int argc, char **argv);
 int mode_chroot(int argc, char **argv);
 int mode_drop_rights(int argc, char **argv);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "record/agent/inside.h"
 #include "record/inproc/agent.h"
+#include "record/ptrace/beside.h"
 
 #define EARLY_SIGNALS_MAX 8
 #define SYSCALL_BYTES 2u
@@ -23,15 +25,25 @@ struct early_signals {
 	unsigned int nr;
 };
 
+static long let_go(const struct tracee *t, int request)
+{
+	/* It works for us alone, and sees nothing of where. */
+	return t->is_movable ? beside_let_go(request, t->tid, 0)
+			     : ptrace(request, t->tid, NULL, NULL);
+}
+
 /* False when it has none any more: its end is left for the tracer's next look. */
 static bool wait_for_stop(pid_t tid, int *ret_status)
 {
 	siginfo_t si = { 0 };
+	int no_hang = WNOHANG;
 
+	(void)sched_yield(); /* to the thread, on our own CPU */
 	/* No child that could stop is left when it has ended. */
-	while (waitid(P_PID, (id_t)tid, &si, WSTOPPED | __WALL) < 0) {
-		if (errno != EINTR)
+	while (waitid(P_PID, (id_t)tid, &si, WSTOPPED | __WALL | no_hang) < 0 || !si.si_pid) {
+		if (!no_hang && errno != EINTR)
 			return false;
+		no_hang = 0;
 	}
 	*ret_status = si.si_status << 8 | 0x7f; /* as waitpid() has it */
 	return true;
@@ -44,7 +56,7 @@ static int run_to_trap(const struct remote *r, int request, struct early_signals
 	int status;
 
 	for (;;) {
-		if (ptrace(request, tid, NULL, NULL) < 0)
+		if (let_go(r->t, request) < 0)
 			return -errno;
 		if (!wait_for_stop(tid, &status))
 			return -ESRCH;
@@ -196,8 +208,8 @@ bool remote_put_back(struct tracee *t, uint64_t syscall)
 		return false;
 	nr = regs.orig_rax;
 	regs.orig_rax = UINT64_MAX; /* no call is made, and the next stop is its end */
-	if (ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) < 0 ||
-	    ptrace(PTRACE_SYSCALL, t->tid, NULL, NULL) < 0 || !wait_for_stop(t->tid, &status))
+	if (ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) < 0 || let_go(t, PTRACE_SYSCALL) < 0 ||
+	    !wait_for_stop(t->tid, &status))
 		return false;
 	regs.rip = syscall;
 	regs.rax = nr;

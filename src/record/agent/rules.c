@@ -27,6 +27,8 @@ static bool is_left_to_tracer(const struct row *row)
 	case SC_wait4: /* shall not return before the end that it tells of is recorded */
 	case SC_waitid:
 	case SC_vmsplice: /* its direction is found elsewhere */
+	case SC_sched_getaffinity: /* may be bound to a CPU for a moment: see beside.h */
+	case SC_sched_setaffinity:
 	case SC_setsid:
 	case SC_fork:
 	case SC_vfork:
@@ -81,8 +83,6 @@ static bool is_its_own_affair(const struct row *row)
 	case SC_times:
 	case SC_getpriority:
 	case SC_setpriority:
-	case SC_sched_setaffinity:
-	case SC_sched_getaffinity:
 	case SC_sched_setscheduler:
 	case SC_sched_getscheduler:
 	case SC_sched_setparam:
@@ -351,6 +351,7 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 		if (a->kind == KIND_DIRFD && (only_looks(row) || changes_names(row)))
 			r->flags |= WIRE_RULE_AT;
 		if (a->set == SET_open_flags && row->result == RESULT_NEW_FD) {
+			r->flags |= WIRE_RULE_NOT_PROC;
 			r->also_reg = (uint8_t)reg; /* reading alone, or known names */
 			r->also_mask = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 		} else if (row->id == SC_mmap && a->set == SET_mmap_prot) {

@@ -251,11 +251,33 @@ INSIDE int knows_names(const struct wire_block *b, const struct wire_rule *r)
 	return 1;
 }
 
+/* By itself: the agent has no place for strings. */
+INSIDE int begins_with_proc(const char *path)
+{
+	return path[0] == '/' && path[1] == 'p' && path[2] == 'r' && path[3] == 'o' &&
+	       path[4] == 'c' && path[5] == '/';
+}
+
+INSIDE int leads_to_proc(const struct wire_block *b, const struct wire_rule *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->nr_pieces; i++) {
+		const char *path = (const char *)b->regs[r->pieces[i].reg];
+
+		if (r->pieces[i].kind == WIRE_STRING && path && begins_with_proc(path))
+			return 1;
+	}
+	return 0;
+}
+
 /* What the registers say beyond the variant. */
 INSIDE int is_ours(const struct wire_block *b, const struct wire_rule *r)
 {
 	int also = (b->regs[r->also_reg] & r->also_mask) == r->also_value;
 
+	if (r->flags & WIRE_RULE_NOT_PROC && leads_to_proc(b, r))
+		return 0;
 	if (r->flags & WIRE_RULE_NAMES && (!also || !r->also_mask))
 		return knows_names(b, r);
 	if (r->flags & WIRE_RULE_LISTED)

@@ -131,6 +131,48 @@ static void note_cut(struct tracer *tr, struct tracee *t, const struct outcome *
 	t->cut_denied |= tr->memory.denied;
 }
 
+/* What CPUs a thread may run on. */
+
+static bool is_cpu_call(const struct row *row)
+{
+	return row->id == SC_sched_getaffinity || row->id == SC_sched_setaffinity ||
+	       row->id == SC_sched_setattr; /* of which a kind needs all CPUs */
+}
+
+bool calls_tell_of_cpus(const struct tracee *t)
+{
+	/* Of ours, before the execve, none does. */
+	if (t->state != TRACEE_IN_CALL || !t->recorded)
+		return false;
+	return !t->row || is_cpu_call(t->row) || clones_is_one(t->row);
+}
+
+/* Files that tell of a process, its status among them, are below its number or a name for it. */
+static bool leads_to_process(const char *path)
+{
+	static const char proc[] = "/proc/";
+	const char *name = path + sizeof(proc) - 1;
+
+	if (strncmp(path, proc, sizeof(proc) - 1) != 0)
+		return false;
+	return (*name >= '0' && *name <= '9') || !strncmp(name, "self", 4) ||
+	       !strncmp(name, "thread-self", 11);
+}
+
+static void note_proc(struct tracee *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->row->nr_args; i++) {
+		const struct data *d = t->args[i].type == VALUE_DATA ? t->args[i].data : NULL;
+
+		if (t->row->args[i].kind == KIND_PATH && d && d->bytes &&
+		    d->kept_bytes == d->len_bytes && /* and a NUL behind them */
+		    leads_to_process((const char *)d->bytes))
+			t->looks_at_cpus = true;
+	}
+}
+
 static void read_entry(struct tracer *tr, struct tracee *t)
 {
 	struct aio_call call = {
@@ -147,6 +189,7 @@ static void read_entry(struct tracer *tr, struct tracee *t)
 		return;
 	}
 	r = capture_entry(&tr->capture, t->row, t->regs, t->args);
+	note_proc(t);
 	if (r >= 0)
 		r = aio_entry(tr->aio, &tr->capture, &call);
 	if (r >= 0)

@@ -203,6 +203,7 @@ int tracer_launch(struct tracer *tr, struct err *err)
 			filter_build(tr->o->wanted, tr->filter_mark, tr->agent != NULL, &l.filter);
 		tr->filtered = true;
 	}
+	tr->all.are_movable = tr->o->on_death == RECORD_DIE_TOO && !tr->o->wanted;
 	r = start_child(tr, &l, err);
 	if (!r) {
 		t = tracees_get(&tr->all, tr->child);

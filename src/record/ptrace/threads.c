@@ -143,6 +143,7 @@ static void begin_child(struct tracer *tr, struct tracee *parent, struct tracee 
 		return; /* it was let go without its parent */
 	t->space = flags & CLONE_VM ? parent->space : ++tr->next_space;
 	t->own_filter = parent->own_filter;
+	t->looks_at_cpus = parent->looks_at_cpus; /* it has its descriptors */
 	tracer_start_thread(tr, t, parent->tid, flags, START_CLONE);
 	if (t->pid == parent->pid) {
 		t->space = parent->space; /* also when the flags are not known */

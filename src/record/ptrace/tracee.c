@@ -18,6 +18,7 @@ struct tracee *tracees_get(struct tracees *all, pid_t tid)
 	if (!t) {
 		t = xcalloc(1, sizeof(*t));
 		t->tid = tid;
+		t->is_movable = all->are_movable;
 		arena_init(&t->arena);
 		*slot = t;
 	}

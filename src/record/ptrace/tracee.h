@@ -43,6 +43,8 @@ struct tracee {
 	uint64_t nr_cut_calls, cut_bytes; /* whose data could not be read, and how much of it */
 	bool cut_denied; /* because the process protects its memory */
 	uint64_t nr_unread_calls; /* of a 32-bit program, with structs */
+	bool is_movable; /* as all are, or none */
+	bool looks_at_cpus; /* has opened a file that tells of a process where it may run */
 	bool own_filter; /* has a seccomp filter of its own, which ours cannot see past */
 	bool is_active; /* in no waiting call; since when */
 	uint64_t active_since_ns;
@@ -79,6 +81,7 @@ struct tracee {
 
 struct tracees {
 	struct map by_tid;
+	bool are_movable; /* see beside.h: they do not outlive us, and we see all that they do */
 };
 
 struct tracee *tracees_find(const struct tracees *all, pid_t tid);

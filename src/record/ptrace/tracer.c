@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "record/ptrace/beside.h"
 #include "record/ptrace/tracer.h"
 
 /* What is written reaches the file at least this often, so that a killed recorder loses little. */
@@ -21,6 +22,31 @@ volatile sig_atomic_t tracer_stop;
 uint64_t tracer_now(const struct tracer *tr)
 {
 	return clock_monotonic_ns() - tr->start_ns;
+}
+
+/* With more it is not worth a look at each. */
+#define FEW_THREADS 16u
+
+/* As far as we can see: an agent may have it wait in a call. */
+static bool runs_alone(const struct tracer *tr, const struct tracee *t)
+{
+	if (tr->all.by_tid.nr_live > FEW_THREADS)
+		return false;
+	MAP_EACH (&tr->all.by_tid, e) {
+		const struct tracee *other = e->value;
+
+		if (other != t && other->state == TRACEE_RUNNING)
+			return false;
+	}
+	return true;
+}
+
+static bool belongs_beside_us(const struct tracer *tr, const struct tracee *t)
+{
+	if (!t->is_movable || t->looks_at_cpus ||
+	    waiting_is_busy(&tr->waiting, clock_monotonic_ns()))
+		return false;
+	return !calls_tell_of_cpus(t) && runs_alone(tr, t);
 }
 
 void tracer_resume(struct tracer *tr, struct tracee *t, int signo)
@@ -35,7 +61,10 @@ void tracer_resume(struct tracer *tr, struct tracee *t, int signo)
 	    !t->own_filter && agent_runs_free(tr, t))
 		request = PTRACE_CONT;
 	/* A thread that is gone will be reported as such. */
-	(void)ptrace(request, t->tid, NULL, (void *)(intptr_t)signo);
+	if (belongs_beside_us(tr, t))
+		(void)beside_let_go(request, t->tid, signo);
+	else
+		(void)ptrace(request, t->tid, NULL, (void *)(intptr_t)signo);
 }
 
 /*

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/ptrace/waiting.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -18,12 +12,6 @@
 #define POLL_NS UINT64_C(30000)
 /* A program that computes or sleeps says nothing of how soon a stop is seen. */
 #define LONG_NS UINT64_C(200000)
-
-/* From the program on our own CPU a stop is there when we look for it. */
-#define LATE_NS UINT64_C(6000)
-#define LATE_STOPS 4u
-#define EARLY_STOPS 16u
-#define PATIENCE_MAX 4096u
 
 static pid_t poll_for_any(enum waiting_way way, uint64_t from_ns, int *ret_status)
 {
@@ -67,68 +55,6 @@ static void next_turn(struct waiting *w)
 		w->way = best_way(w);
 }
 
-/* CPUs. */
-
-/* Where a thread ran last: the 39th word of its state, of which the second is in brackets. */
-static int cpu_of(pid_t tid)
-{
-	char path[64], text[1024];
-	const char *word;
-	unsigned int i;
-	ssize_t n;
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (fd >= 0)
-		(void)close(fd); /* only read from */
-	text[n < 0 ? 0 : n] = 0;
-	word = strrchr(text, ')');
-	for (i = 2; word && i < 39; i++)
-		word = strchr(word + 1, ' ');
-	return word ? (int)strtol(word, NULL, 10) : -1;
-}
-
-/* Goes to that CPU, and may be moved away again. */
-static void move_to(int cpu)
-{
-	cpu_set_t there, allowed;
-
-	CPU_ZERO(&there);
-	CPU_SET((unsigned int)cpu, &there);
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
-		return; /* a very large machine */
-	if (!sched_setaffinity(0, sizeof(there), &there))
-		(void)sched_setaffinity(0, sizeof(allowed), &allowed); /* as it was */
-}
-
-/* A stop of this thread came so late. */
-static void follow(struct waiting *w, pid_t tid, uint64_t took_ns)
-{
-	int cpu;
-
-	if (took_ns < LATE_NS) {
-		w->nr_late = 0;
-		/* A few may be so by chance; many are because we are where the program is. */
-		if (++w->nr_early >= EARLY_STOPS)
-			w->nr_patience = 0;
-		return;
-	}
-	w->nr_early = 0;
-	if (tid != w->late_tid)
-		w->nr_late = 0;
-	w->late_tid = tid;
-	if (++w->nr_late < LATE_STOPS + w->nr_patience)
-		return;
-	w->nr_late = 0;
-	w->nr_patience =
-		w->nr_patience < PATIENCE_MAX ? w->nr_patience * 2 + LATE_STOPS : PATIENCE_MAX;
-	cpu = cpu_of(tid);
-	if (cpu >= 0 && cpu < CPU_SETSIZE && cpu != sched_getcpu())
-		move_to(cpu);
-}
-
 /* Rings. */
 
 /* Less than this at a look, and we need not look so often; twice as much, and we must more often. */
@@ -144,7 +70,7 @@ static void follow(struct waiting *w, pid_t tid, uint64_t took_ns)
 #define FLOOD_SPAN_NS UINT64_C(200000)
 #define FLOOD_BYTES (UINT64_C(256) << 10)
 #define BREAK_NS UINT64_C(12000)
-/* A tracer that was busy with rings so short a time ago belongs on a CPU of its own. */
+/* A tracer that was busy with rings so short a time ago needs its CPU for itself. */
 #define BUSY_FOR_NS UINT64_C(5000000)
 
 void waiting_set_timer(uint64_t interval_ns, struct itimerval *ret_old)
@@ -165,6 +91,11 @@ static void arm(struct waiting *w, uint64_t want_ns)
 		return;
 	w->timer_ns = want_ns;
 	waiting_set_timer(want_ns, NULL);
+}
+
+bool waiting_is_busy(const struct waiting *w, uint64_t now_ns)
+{
+	return now_ns < w->busy_until_ns;
 }
 
 bool waiting_must_look(const struct waiting *w, uint64_t now_ns)
@@ -256,8 +187,6 @@ pid_t waiting_for_any(struct waiting *w, int *ret_status)
 		tid = sleep_for_any(w, ret_status);
 	took_ns = clock_monotonic_ns() - from_ns;
 	w->sum_ns += took_ns < LONG_NS ? took_ns : LONG_NS;
-	if (tid > 0 && from_ns >= w->busy_until_ns)
-		follow(w, tid, took_ns);
 	if (++w->nr_stops == STOPS_PER_TURN)
 		next_turn(w);
 	return tid;

@@ -4,17 +4,12 @@
  * than a stop itself, but what is better depends on where the kernel lets program
  * and tracer run, on how many CPUs, and on who else wants them:
  *
- *   SLEEP  until we are woken
  *   YIELD  on the program's own CPU: it runs until it has its next stop
+ *   SLEEP  until we are woken
  *   POLL   on another CPU that nobody wants: the stop is seen as soon as it is there
  *
  * So the ways are tried in turn, a number of stops each, and the one in which the
  * program's stops came soonest is used, until the others get their next chance.
- *
- * Stops come soonest by far from a program on our own CPU: it takes over in the
- * very call that lets it go. Where they are late, as from another one, the tracer
- * moves there; if that is of no use (the kernel may think that an idle CPU is
- * better), ever more seldom. The program is never moved.
  *
  * Threads with an agent make few stops, but fill rings. These are looked at
  * again and again, on a CPU of our own if there is one: at once while there is
@@ -31,8 +26,8 @@
 #include <sys/types.h>
 
 enum waiting_way {
+	WAITING_YIELD, /* at first: see beside.h */
 	WAITING_SLEEP,
-	WAITING_YIELD,
 	WAITING_POLL,
 	WAITING_NR_WAYS,
 };
@@ -45,14 +40,10 @@ struct waiting {
 	uint64_t sum_ns; /* of this turn */
 	uint64_t cost_ns[WAITING_NR_WAYS]; /* of a turn, lately */
 
-	pid_t late_tid; /* whose stops come late: so many, one after the other */
-	unsigned int nr_late, nr_early;
-	unsigned int nr_patience; /* with so many more we do not move */
-
 	uint64_t pause_ns; /* between two looks at rings; 0: there are none */
 	uint64_t looked_ns; /* at them, the last time */
 	uint64_t timer_ns; /* how often it comes; 0: as it was at first */
-	uint64_t busy_until_ns; /* with rings: until then we stay where we are */
+	uint64_t busy_until_ns; /* with rings: until then the CPU is for us alone */
 	uint64_t flood_from_ns, flood_bytes; /* what was in rings since then */
 	bool is_flood; /* much, lately */
 };
@@ -63,6 +54,8 @@ void waiting_set_timer(uint64_t interval_ns, struct itimerval *ret_old);
 
 /* As waitpid() for any thread; with rings it ends with EINTR when it is time to look at them. */
 pid_t waiting_for_any(struct waiting *w, int *ret_status);
+/* Whether rings keep us busy, and nobody else belongs on our CPU. */
+bool waiting_is_busy(const struct waiting *w, uint64_t now_ns);
 /* Whether it is time to look at the rings. */
 bool waiting_must_look(const struct waiting *w, uint64_t now_ns);
 /* A stopped thread had so much in its ring: with much we were late, and look at once. */
