@@ -61,7 +61,8 @@ void tracer_resume(struct tracer *tr, struct tracee *t, int signo)
 	    !t->own_filter && agent_runs_free(tr, t))
 		request = PTRACE_CONT;
 	/* A thread that is gone will be reported as such. */
-	if (belongs_beside_us(tr, t))
+	tr->waiting.is_beside = belongs_beside_us(tr, t);
+	if (tr->waiting.is_beside)
 		(void)beside_let_go(request, t->tid, signo);
 	else
 		(void)ptrace(request, t->tid, NULL, (void *)(intptr_t)signo);

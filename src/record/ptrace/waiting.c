@@ -180,11 +180,15 @@ static pid_t sleep_for_any(struct waiting *w, int *ret_status)
 
 pid_t waiting_for_any(struct waiting *w, int *ret_status)
 {
+	bool is_beside = w->is_beside;
 	uint64_t from_ns = clock_monotonic_ns(), took_ns;
-	pid_t tid = poll_for_any(w->way, from_ns, ret_status);
+	pid_t tid = poll_for_any(is_beside ? WAITING_YIELD : w->way, from_ns, ret_status);
 
+	w->is_beside = false;
 	if (!tid)
 		tid = sleep_for_any(w, ret_status);
+	if (is_beside)
+		return tid;
 	took_ns = clock_monotonic_ns() - from_ns;
 	w->sum_ns += took_ns < LONG_NS ? took_ns : LONG_NS;
 	if (++w->nr_stops == STOPS_PER_TURN)

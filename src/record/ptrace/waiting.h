@@ -4,12 +4,13 @@
  * than a stop itself, but what is better depends on where the kernel lets program
  * and tracer run, on how many CPUs, and on who else wants them:
  *
- *   YIELD  on the program's own CPU: it runs until it has its next stop
  *   SLEEP  until we are woken
+ *   YIELD  on the program's own CPU: it runs until it has its next stop
  *   POLL   on another CPU that nobody wants: the stop is seen as soon as it is there
  *
  * So the ways are tried in turn, a number of stops each, and the one in which the
- * program's stops came soonest is used, until the others get their next chance.
+ * program's stops came soonest is used, until the others get their next chance. Of
+ * a thread that goes on beside us (beside.h) it is known to be YIELD.
  *
  * Threads with an agent make few stops, but fill rings. These are looked at
  * again and again, on a CPU of our own if there is one: at once while there is
@@ -26,14 +27,15 @@
 #include <sys/types.h>
 
 enum waiting_way {
-	WAITING_YIELD, /* at first: see beside.h */
 	WAITING_SLEEP,
+	WAITING_YIELD,
 	WAITING_POLL,
 	WAITING_NR_WAYS,
 };
 
 /* Zeroed at first. */
 struct waiting {
+	bool is_beside; /* the thread that was let go last */
 	enum waiting_way way;
 	unsigned int nr_stops; /* of this turn */
 	unsigned int nr_turns;
