@@ -38,7 +38,7 @@
  * which may be all that a short recording needs, are in small ones, until so much is written.
  */
 #define SMALL_BATCHES 3
-#define HUGE_FROM_BYTES ((uint64_t)16 << 20)
+#define HUGE_FROM_BYTES ((uint64_t)256 << 20)
 /*
  * Packing data costs more than writing it, so it is done only while the program
  * does not wait for us. When it had to, this many blocks go out as they are;
@@ -55,7 +55,7 @@
 /* Set aside for what is said at the end, index and footer apart. */
 #define END_BYTES ((uint64_t)8 << 10)
 /* Reserved at a time: so much of what there is, as what is not needed was for nothing. */
-#define RESERVE_SHARE 4
+#define RESERVE_SHARE 16
 #define RESERVE_MIN_BYTES ((uint64_t)1 << 20)
 #define RESERVE_MAX_BYTES ((uint64_t)16 << 20)
 
