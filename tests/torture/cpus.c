@@ -100,6 +100,25 @@ static void stay_on_one(const cpu_set_t *all, unsigned int seed)
 	must(sched_setaffinity(0, sizeof(*all), all), "sched_setaffinity");
 }
 
+static void *exec_main(void *p)
+{
+	char **argv = p;
+
+	execv(argv[0], argv);
+	give_up("execv");
+}
+
+/* cpus-exec PROGRAM WORD...: a thread that is not the first becomes that program. */
+int mode_cpus_exec(int argc, char **argv)
+{
+	pthread_t t;
+
+	(void)argc;
+	if (pthread_create(&t, NULL, exec_main, argv) || pthread_join(t, NULL))
+		give_up("thread");
+	return 0;
+}
+
 /* cpus N MANY: N rounds; it may run on so many CPUs. */
 int mode_cpus(int argc, char **argv)
 {

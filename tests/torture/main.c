@@ -191,6 +191,7 @@ static const struct {
 	{ "daemon", mode_daemon },
 	{ "family", mode_family },
 	{ "cpus", mode_cpus },
+	{ "cpus-exec", mode_cpus_exec },
 	{ "close-all", mode_close_all },
 	{ "chroot", mode_chroot },
 	{ "drop-rights", mode_drop_rights },

@@ -525,8 +525,12 @@ def no_counter():
 
 @case("a program that looks at which CPUs it may use, and chooses one")
 def cpus():
-    record(TORTURE, "cpus", "40", str(len(os.sched_getaffinity(0))))
+    many = str(len(os.sched_getaffinity(0)))
+    record(TORTURE, "cpus", "40", many)
     Trace().must_be_complete()
+    os.unlink("counts")
+    record(TORTURE, "cpus-exec", TORTURE, "cpus", "3", many, options=["--force"])
+    Trace().must_be_complete(KILLED)
 
 
 @case("a program that wants to be traced by its parent is told that it cannot")

@@ -68,6 +68,7 @@ int mode_daemon(int argc, char **argv);
 int mode_family(int argc, char **argv);
 
 int mode_cpus(int argc, char **argv);
+int mode_cpus_exec(int argc, char **argv);
 
 int mode_close_all(int argc, char **argv);
 int mode_chroot(int argc, char **argv);

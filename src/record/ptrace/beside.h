@@ -8,7 +8,8 @@
  * So it is bound to that CPU for the moment in which it is woken. Then it may run
  * where it could before: the kernel moves it when it runs for long. If it is faster
  * than we are, it runs while it is bound: so whoever calls must know that it
- * does not look then at where it may run, and makes no child, which would be bound for ever.
+ * does not look then at where it may run, and neither makes a child, which would be bound
+ * for ever, nor gets another number.
  */
 #ifndef RECORD_PTRACE_BESIDE_H
 #define RECORD_PTRACE_BESIDE_H

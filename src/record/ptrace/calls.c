@@ -139,12 +139,14 @@ static bool is_cpu_call(const struct row *row)
 	       row->id == SC_sched_setattr; /* of which a kind needs all CPUs */
 }
 
-bool calls_tell_of_cpus(const struct tracee *t)
+bool calls_are_about_cpus(const struct tracee *t)
 {
 	/* Of ours, before the execve, none does. */
 	if (t->state != TRACEE_IN_CALL || !t->recorded)
 		return false;
-	return !t->row || is_cpu_call(t->row) || clones_is_one(t->row);
+	/* An execve of another thread than the first gives it another number: we would not find it again. */
+	return !t->row || is_cpu_call(t->row) || clones_is_one(t->row) ||
+	       (is_exec(t->row) && t->tid != t->pid);
 }
 
 /* Files that tell of a process, its status among them, are below its number or a name for it. */

@@ -46,7 +46,7 @@ static bool belongs_beside_us(const struct tracer *tr, const struct tracee *t)
 	if (!t->is_movable || t->looks_at_cpus ||
 	    waiting_is_busy(&tr->waiting, clock_monotonic_ns()))
 		return false;
-	return !calls_tell_of_cpus(t) && runs_alone(tr, t);
+	return !calls_are_about_cpus(t) && runs_alone(tr, t);
 }
 
 void tracer_resume(struct tracer *tr, struct tracee *t, int signo)

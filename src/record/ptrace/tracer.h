@@ -147,8 +147,8 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t);
 
 /* Calls that the tracer has to know of, also when they are not wanted themselves. */
 bool calls_are_seen(const struct row *row, const bool *wanted);
-/* The thread is in a call that reads or hands on where it may run, or may be in one. */
-bool calls_tell_of_cpus(const struct tracee *t);
+/* The thread is in a call that reads, sets or hands on where it may run, or may be in one. */
+bool calls_are_about_cpus(const struct tracee *t);
 /* A stop at the entry or the exit of a call. */
 void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns);
 /* The call that the thread is in has this outcome. */
