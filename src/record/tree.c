@@ -95,6 +95,7 @@ struct tree *tree_new(struct trace_feed *feed, const struct tree_options *option
 	*t->made = (struct noted){ .flags = NOTED_MISSING };
 	t->piece = xmalloc(TREE_PIECE_BYTES);
 	t->places = tree_places_new();
+	t->later = options->later ? tree_later_new(options->later) : NULL;
 	t->row_uses = xcalloc(ROW_ID_MAX, 1);
 	for (id = 0; id < ROW_ID_MAX; id++) {
 		const struct row *row = row_by_id(id);
@@ -109,6 +110,7 @@ void tree_free(struct tree *t)
 {
 	if (!t)
 		return;
+	tree_later_free(t->later);
 	map_release(&t->paths);
 	map_release(&t->dirs);
 	map_release(&t->unsettled);
@@ -198,7 +200,7 @@ static unsigned int touch_path(struct tree *t, const struct walk_request *q)
 
 	if (make_key(t, q, &hash)) {
 		(void)blob_map_add(&t->seen, hash, &is_new);
-		if (!is_new && !q->anew)
+		if (!is_new && !q->anew && !(q->writes && tree_later_is_busy(t)))
 			return 0;
 	}
 	return tree_walk(t, q);
@@ -231,26 +233,52 @@ static int follows_by_flags(const struct arg *a, uint64_t flags)
 	return -1;
 }
 
+/* The flags that an argument is or has; *ret_set: of which set they are. False: none. */
+static bool flags_of(const struct arg *a, const struct value *v, const struct arg **ret_set,
+		     uint64_t *ret)
+{
+	if (a->struct_id == STRUCT_open_how) {
+		a = &struct_descs[STRUCT_open_how].fields[0];
+		v = value_field(v, 0);
+	}
+	if (a->kind != KIND_FLAGS || !v || v->type != VALUE_INT)
+		return false;
+	*ret_set = a;
+	*ret = v->u;
+	return true;
+}
+
 static bool follows(const struct row *row, const struct value *args, const struct arg *path)
 {
+	const struct arg *set;
 	unsigned int i;
+	uint64_t flags;
 	int said;
 
 	for (i = 0; i < row->nr_args; i++) {
-		const struct arg *a = &row->args[i];
-		const struct value *v = &args[i];
-
-		if (a->struct_id == STRUCT_open_how) {
-			a = &struct_descs[STRUCT_open_how].fields[0];
-			v = value_field(v, 0);
-		}
-		if (a->kind != KIND_FLAGS || !v || v->type != VALUE_INT)
+		if (!flags_of(&row->args[i], &args[i], &set, &flags))
 			continue;
-		said = follows_by_flags(a, v->u);
+		said = follows_by_flags(set, flags);
 		if (said >= 0)
 			return said;
 	}
 	return path->look == LOOK_FOLLOW;
+}
+
+/* Of a call that opens, runs, moves or links: might what the file holds change from then on? */
+static bool may_write(const struct row *row, const struct value *args)
+{
+	const struct arg *set;
+	unsigned int i;
+	uint64_t flags;
+
+	if (row->id == SC_execve || row->id == SC_execveat)
+		return false;
+	for (i = 0; i < row->nr_args; i++) {
+		if (flags_of(&row->args[i], &args[i], &set, &flags) && set->set == SET_open_flags)
+			return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
+	}
+	return true;
 }
 
 static bool path_of(const struct value *v, struct walk_request *q)
@@ -281,6 +309,7 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 	/* What is renamed is looked at each time: is it a directory now? */
 	q.anew = anew || t->row_uses[row->id] & USE_MOVES_NAMES;
 	q.content = t->row_uses[row->id] & USE_CONTENT;
+	q.writes = q.content && may_write(row, args);
 	if (a->kind == KIND_SOCKADDR) {
 		q.follow = true;
 		return path_of(value_field(&args[i], SOCKADDR_PATH), &q) ? touch_path(t, &q) : 0;
@@ -307,6 +336,7 @@ static void touch_request(struct tree *t, pid_t tid, const struct value *sqe)
 		return;
 	two = opcode->u == IORING_OP_RENAMEAT || opcode->u == IORING_OP_LINKAT;
 	q.content = two || opcode->u == IORING_OP_OPENAT || opcode->u == IORING_OP_OPENAT2;
+	q.writes = q.content;
 	/* Names that are made or removed are meant themselves. */
 	q.follow = !two && opcode->u != IORING_OP_UNLINKAT && opcode->u != IORING_OP_MKDIRAT;
 	if (opcode->u == IORING_OP_STATX && flags->u & AT_SYMLINK_NOFOLLOW)
@@ -393,7 +423,9 @@ static unsigned int flags_of_fd(pid_t pid, int fd)
 
 int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t now_ns)
 {
-	struct walk_request q = { .tid = pid, .base = WALK_FROM_FD, .path = "", .content = true };
+	struct walk_request q = {
+		.tid = pid, .base = WALK_FROM_FD, .path = "", .content = true, .writes = true
+	};
 	struct dirent *e;
 	char path[64];
 	DIR *d;
@@ -413,6 +445,13 @@ int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t
 	return t->r;
 }
 
+/* Calls for which no file may be open, and which open some that they do not name. */
+static bool needs_all(const struct row *row, uint8_t use)
+{
+	return use & USE_MOVES_BASE || row->id == SC_fcntl_setlease ||
+	       row->id == SC_open_by_handle_at;
+}
+
 static bool removes_directory(const struct row *row, const struct value *args)
 {
 	return row->id == SC_unlinkat && args[2].type == VALUE_INT && args[2].u & AT_REMOVEDIR;
@@ -425,9 +464,12 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 
 	tree_leave(t, pid);
 	t->has_listing = false;
+	t->now_ns = now_ns;
+	tree_later_collect(t);
+	if (needs_all(row, use))
+		tree_later_need_all(t);
 	if (!use || t->r)
 		return t->r;
-	t->now_ns = now_ns;
 	if (use & USE_PATHS)
 		touch_paths(t, pid, row, args);
 	if (use & USE_LISTING)
@@ -462,6 +504,9 @@ bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struc
 {
 	unsigned int i, type;
 
+	/* A file by that name may be one that is still to be read. */
+	if (tree_later_is_busy(t))
+		return false;
 	for (i = 0; i < row->nr_args && !t->r && !t->unsettled.nr_live; i++) {
 		if (row->args[i].kind != KIND_PATH)
 			continue;

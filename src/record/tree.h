@@ -26,6 +26,12 @@ struct tree;
 
 struct tree_options {
 	uint64_t content_max_bytes; /* contents of files up to this size are kept; 0: none */
+	/*
+	 * Not NULL: large files that are only read may be read, by a thread of their own, while the program goes
+	 * on. All calls that could change a file have to be touched then. The writer of the feed; it
+	 * must live until tree_finish() or tree_free().
+	 */
+	struct trace_writer *later;
 };
 
 struct tree *tree_new(struct trace_feed *feed, const struct tree_options *options);

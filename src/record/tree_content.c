@@ -23,10 +23,19 @@ int tree_open_to_read(int fd, int flags)
 	return opened;
 }
 
-static bool has_changed(const struct statx *a, const struct statx *b)
+/*
+ * Since it was asked for, by all that can be told. The program that goes on meanwhile may have
+ * changed other things of the file than what it holds: then that it has been changed says nothing.
+ */
+static bool has_changed(const struct statx *before, int fd, bool alone)
 {
-	return a->stx_size != b->stx_size || !tree_same_time(&a->stx_mtime, &b->stx_mtime) ||
-	       !tree_same_time(&a->stx_ctime, &b->stx_ctime);
+	struct statx now;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &now))
+		return true;
+	return before->stx_size != now.stx_size ||
+	       !tree_same_time(&before->stx_mtime, &now.stx_mtime) ||
+	       (alone && !tree_same_time(&before->stx_ctime, &now.stx_ctime));
 }
 
 static void set_hash(struct tree_content *c, struct hash128 hash)
@@ -42,16 +51,13 @@ static struct hash128 digest_of(XXH3_state_t *state)
 	return (struct hash128){ .low = h.low64, .high = h.high64 };
 }
 
-static void put_content(struct tree *t, struct tree_content *c, const struct blob_ref *refs)
+static struct data *put_content(struct arena *a, struct tree_content *c)
 {
-	struct data *d = arena_alloc(&t->item, sizeof(*d));
+	struct data *d = arena_alloc(a, sizeof(*d));
 
 	*d = (struct data){ .len_bytes = c->len_bytes, .kept_bytes = c->len_bytes };
-	if (c->len_bytes && refs)
-		d->refs = refs;
-	else
-		d->bytes = (uint8_t *)arena_memdup0(&t->item, t->piece, (size_t)c->len_bytes);
 	c->content = (struct value){ .type = VALUE_DATA, .data = d };
+	return d;
 }
 
 /* Of all three: as long as it was when it was asked, as a file that grows all the time has an end too. */
@@ -64,7 +70,8 @@ static bool read_small(struct tree *t, int fd, uint64_t size, struct tree_conten
 		return false;
 	c->len_bytes = (uint64_t)n;
 	set_hash(c, hash_bytes(t->piece, (size_t)n));
-	put_content(t, c, NULL);
+	put_content(&t->item, c)->bytes =
+		(uint8_t *)arena_memdup0(&t->item, t->piece, (size_t)c->len_bytes);
 	return true;
 }
 
@@ -91,29 +98,30 @@ static bool read_hash(struct tree *t, int fd, uint64_t size, struct tree_content
 }
 
 /* One piece more, read to where it is kept. How long it is; 0: there is none; -errno. */
-static ssize_t keep_piece(struct tree *t, int fd, uint64_t at, size_t want, XXH3_state_t *whole,
-			  struct blob_ref *ret)
+static ssize_t keep_piece(struct tree_keeper *k, int fd, uint64_t at, size_t want,
+			  XXH3_state_t *whole, struct blob_ref *ret)
 {
 	uint8_t *room;
 	ssize_t n;
 
-	if (!t->r)
-		t->r = trace_feed_blob_room(t->feed, want, &room);
-	if (t->r < 0)
-		return t->r;
+	if (!k->r)
+		k->r = trace_feed_blob_room(k->feed, want, &room);
+	if (k->r < 0)
+		return k->r;
 	n = pread_full(fd, room, want, at);
 	if (n <= 0)
 		return n;
-	t->r = trace_feed_blob_filled(t->feed, room, (size_t)n, ret);
+	k->r = trace_feed_blob_filled(k->feed, room, (size_t)n, ret);
 	if (whole)
 		(void)XXH3_128bits_update(whole, room, (size_t)n);
-	return t->r < 0 ? t->r : n;
+	return k->r < 0 ? k->r : n;
 }
 
-static bool read_pieces(struct tree *t, int fd, uint64_t size, struct tree_content *c)
+static bool read_pieces(struct tree_keeper *k, int fd, uint64_t size, struct tree_content *c)
 {
 	struct blob_ref *refs =
-		arena_alloc(&t->item, (size_t)(size / BLOB_MAX_BYTES + 1) * sizeof(*refs));
+		arena_alloc(k->arena, (size_t)(size / BLOB_MAX_BYTES + 1) * sizeof(*refs));
+	struct data *d;
 	/* The hash of an only piece is that of the whole. */
 	XXH3_state_t *whole = size > BLOB_MAX_BYTES ? XXH3_createState() : NULL;
 	uint64_t nr = 0;
@@ -125,7 +133,7 @@ static bool read_pieces(struct tree *t, int fd, uint64_t size, struct tree_conte
 	while (c->len_bytes < size && n > 0) {
 		uint64_t left = size - c->len_bytes;
 
-		n = keep_piece(t, fd, c->len_bytes,
+		n = keep_piece(k, fd, c->len_bytes,
 			       (size_t)(left < BLOB_MAX_BYTES ? left : BLOB_MAX_BYTES), whole,
 			       &refs[nr++]);
 		if (n > 0)
@@ -135,22 +143,43 @@ static bool read_pieces(struct tree *t, int fd, uint64_t size, struct tree_conte
 	}
 	set_hash(c, whole ? digest_of(whole) : refs[0].hash);
 	(void)XXH3_freeState(whole);
-	if (n >= 0)
-		put_content(t, c, refs);
-	return n >= 0;
+	if (n < 0)
+		return false;
+	d = put_content(k->arena, c);
+	if (c->len_bytes)
+		d->refs = refs;
+	else
+		d->bytes = (const uint8_t *)"";
+	return true;
+}
+
+bool tree_keep_content(struct tree_keeper *k, int fd, const struct statx *st,
+		       struct tree_content *ret)
+{
+	*ret = (struct tree_content){ .content = { .type = VALUE_NONE } };
+	if (!read_pieces(k, fd, st->stx_size, ret))
+		return false;
+	ret->changed = has_changed(st, fd, false);
+	return true;
 }
 
 static bool read_content(struct tree *t, int fd, uint64_t size, bool keep, struct tree_content *c)
 {
+	struct tree_keeper k = { .feed = t->feed, .arena = &t->item, .r = t->r };
+	bool is_read;
+
 	if (!keep)
 		return read_hash(t, fd, size, c);
-	return size <= DATA_INLINE_MAX ? read_small(t, fd, size, c) : read_pieces(t, fd, size, c);
+	if (size <= DATA_INLINE_MAX)
+		return read_small(t, fd, size, c);
+	is_read = read_pieces(&k, fd, size, c);
+	t->r = k.r;
+	return is_read;
 }
 
 bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max_bytes, bool keep,
 		       struct tree_content *ret)
 {
-	struct statx after;
 	AUTO_CLOSE int fd = -1;
 
 	*ret = (struct tree_content){ .content = { .type = VALUE_NONE } };
@@ -159,7 +188,6 @@ bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max
 	fd = tree_open_to_read(o->fd, 0);
 	if (fd < 0 || !read_content(t, fd, o->st.stx_size, keep, ret))
 		return false;
-	ret->changed = statx(o->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &after) ||
-		       has_changed(&o->st, &after);
+	ret->changed = has_changed(&o->st, fd, true);
 	return true;
 }

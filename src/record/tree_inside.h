@@ -7,6 +7,7 @@
  *   tree_walk.c     goes along a path as the kernel would for the program
  *   tree_note.c     describes what is there, and writes it
  *   tree_content.c  reads what files hold
+ *   tree_later.c    does so while the program goes on
  *   tree_final.c    the end: final state, mounts
  *
  * A path has two names. Its name now, and the one that it had at the start: they
@@ -100,6 +101,7 @@ struct tree {
 	uint8_t *piece; /* TREE_PIECE_BYTES: what is read of a file and not kept in pieces */
 	uint8_t *row_uses; /* by row id: enum row_use */
 	struct tree_places *places;
+	struct tree_later *later; /* NULL: nothing is read later */
 	bool no_openat2; /* the kernel lacks it, or it is forbidden */
 	uint64_t now_ns;
 	uint64_t nr_incomplete; /* what could not be noted for reasons of ours */
@@ -138,10 +140,16 @@ void tree_remember_made(struct tree *t, const struct statx *st);
 /* Something on this device, to find its mount by. */
 void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n);
 
+enum tree_when {
+	TREE_NOT, /* the content is not wanted */
+	TREE_SOON, /* before the file changes */
+	TREE_NOW,
+};
+
 /* Write a record of the initial tree. */
-void tree_note(struct tree *t, const struct tree_object *o, bool with_content);
+void tree_note(struct tree *t, const struct tree_object *o, enum tree_when content);
 /* What a file that was noted before holds, unless that is known, also under another name. */
-void tree_note_content(struct tree *t, const struct tree_object *o);
+void tree_note_content(struct tree *t, const struct tree_object *o, enum tree_when content);
 void tree_note_missing(struct tree *t, const struct tree_name *name);
 void tree_note_unreadable(struct tree *t, const struct tree_name *name);
 /* A directory that is going to be read: its names, as far as they are not known. */
@@ -205,6 +213,35 @@ struct tree_content {
 
 bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max_bytes, bool keep,
 		       struct tree_content *ret);
+/* What a record says of content that was read, or could not be. It points into it. */
+void tree_add_content(const struct tree_content *c, bool is_read, struct tree_record *rec);
+
+/* Where contents are kept; arena: of what is said of them. */
+struct tree_keeper {
+	struct trace_feed *feed;
+	struct arena *arena;
+	int r; /* the feed's first failure */
+};
+
+/* The same for an open file that was like this, and holds more than fits an event. */
+bool tree_keep_content(struct tree_keeper *k, int fd, const struct statx *st,
+		       struct tree_content *ret);
+
+/* Contents that are read while the program goes on (tree_later.c). */
+
+struct tree_later *tree_later_new(struct trace_writer *writer);
+/* What is not read yet is given up. NULL is fine. */
+void tree_later_free(struct tree_later *l);
+/* The object's content will be read; its path has been noted. False: it must be read now. */
+bool tree_later_add(struct tree *t, const struct tree_object *o);
+/* Whether there is something that was not read yet. */
+bool tree_later_is_busy(const struct tree *t);
+/* The file is about to change: its content is read when this returns. */
+void tree_later_need(struct tree *t, const struct statx *st);
+/* Likewise of all files. */
+void tree_later_need_all(struct tree *t);
+/* Writes records of what was read. */
+void tree_later_collect(struct tree *t);
 
 /* Where walks begin (tree_place.c). */
 
@@ -250,6 +287,7 @@ struct walk_request {
 	bool follow; /* a symlink at the end */
 	bool anew; /* even if it was seen before */
 	bool content; /* of a regular file at the end is wanted */
+	bool writes; /* the file at the end may be changed from then on */
 };
 
 /* Notes everything along the path. Returns the type of its end (S_IFMT), 0 when it is not there. */

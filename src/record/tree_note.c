@@ -322,17 +322,25 @@ static bool wants_content(struct tree *t, const struct tree_object *o)
 	return is_new;
 }
 
-/* The record points into `room`. */
-static void add_content(struct tree *t, const struct tree_object *o, struct tree_content *room,
-			struct tree_record *rec)
+void tree_add_content(const struct tree_content *c, bool is_read, struct tree_record *rec)
 {
-	if (!tree_read_content(t, o, t->o.content_max_bytes, true, room)) {
+	if (!is_read) {
 		rec->flags |= TREE_UNREADABLE;
 		return;
 	}
-	rec->content = room->content;
-	rec->hash = room->hash;
-	rec->flags |= TREE_CONTENT_KEPT | (room->changed ? TREE_CHANGED : 0);
+	rec->content = c->content;
+	rec->hash = c->hash;
+	rec->flags |= TREE_CONTENT_KEPT | (c->changed ? TREE_CHANGED : 0);
+}
+
+/* False: it will be there later. The record points into `room`. */
+static bool add_content(struct tree *t, const struct tree_object *o, enum tree_when when,
+			struct tree_content *room, struct tree_record *rec)
+{
+	if (when == TREE_SOON && tree_later_add(t, o))
+		return false;
+	tree_add_content(room, tree_read_content(t, o, t->o.content_max_bytes, true, room), rec);
+	return true;
 }
 
 /* Times are taken from a clock that ticks every few ms: a change sooner than this may not show. */
@@ -390,35 +398,34 @@ bool tree_is_unchanged(const struct noted *n, const struct tree_object *o)
 	       tree_same_time(&f->ctime, &o->st.stx_ctime);
 }
 
-void tree_note(struct tree *t, const struct tree_object *o, bool with_content)
+void tree_note(struct tree *t, const struct tree_object *o, enum tree_when content)
 {
 	struct tree_record rec = {
 		.which = TREE_INITIAL, .path = o->name->text, .path_len = o->name->len, .object = o
 	};
 	bool device = S_ISCHR(o->st.stx_mode) || S_ISBLK(o->st.stx_mode);
-	struct tree_content content;
+	struct tree_content room;
 
 	if (o->special || device) {
 		rec.flags |= TREE_SPECIAL;
 	} else {
 		rec.xattrs = tree_read_xattrs(t, o->fd);
-		if (with_content && wants_content(t, o))
-			add_content(t, o, &content, &rec);
+		if (content != TREE_NOT && wants_content(t, o))
+			(void)add_content(t, o, content, &room, &rec);
 		remember_file(t, o, &rec);
 	}
 	tree_write(t, &rec);
 }
 
-void tree_note_content(struct tree *t, const struct tree_object *o)
+void tree_note_content(struct tree *t, const struct tree_object *o, enum tree_when content)
 {
 	struct tree_record rec = { .which = TREE_INITIAL,
 				   .path = o->name->text,
 				   .path_len = o->name->len };
-	struct tree_content content;
+	struct tree_content room;
 
-	if (!wants_content(t, o))
+	if (content == TREE_NOT || !wants_content(t, o) || !add_content(t, o, content, &room, &rec))
 		return;
-	add_content(t, o, &content, &rec);
 	remember_file(t, o, &rec);
 	tree_write(t, &rec);
 }

@@ -32,7 +32,8 @@ struct walk {
 	char rest[2 * TREE_PATH_MAX]; /* of the path */
 	size_t at, len;
 	unsigned int nr_links;
-	bool follow, content; /* as was asked for */
+	bool follow, writes; /* as was asked for */
+	enum tree_when content;
 	unsigned int end_type;
 };
 
@@ -124,8 +125,8 @@ static bool note_named(struct walk *w, struct tree_object *o, struct tree_name *
 	o->name = first;
 	if (n->flags & NOTED_INITIAL) {
 		/* A file that has taken the place of another is none of the start's. */
-		if (w->content && tree_is_noted(n, o))
-			tree_note_content(w->t, o);
+		if (tree_is_noted(n, o))
+			tree_note_content(w->t, o, w->content);
 		/* Another directory has taken the place of the one that was there. */
 		return dir && o->st.stx_mask & STATX_BTIME;
 	}
@@ -146,6 +147,8 @@ static void note_child(struct walk *w, struct tree_object *o, struct tree_name *
 	bool dir = S_ISDIR(o->st.stx_mode);
 	struct noted *n = dir ? tree_find_dir(w->t, &o->st) : NULL;
 
+	if (w->writes && S_ISREG(o->st.stx_mode))
+		tree_later_need(w->t, &o->st);
 	*made = n == w->t->made;
 	if (n) {
 		if (!*made)
@@ -248,6 +251,9 @@ static bool follow_link(struct walk *w, const struct tree_object *o)
 {
 	size_t rest = w->len - w->at;
 
+	/* The kernel goes to the file itself, whatever the text says. */
+	if (w->writes && o->special)
+		tree_later_need_all(w->t);
 	if (++w->nr_links > TREE_LINKS_MAX || !o->target ||
 	    o->target_len + 1 + rest >= sizeof(w->rest) ||
 	    (o->special && is_no_name(o->target, o->target_len)))
@@ -472,6 +478,7 @@ static bool stand_in_base(struct walk *w)
 					      .path = path,
 					      .path_len = strlen(path),
 					      .content = w->content && !S_ISDIR(o->st.stx_mode),
+					      .writes = w->writes,
 				      });
 	w->end_type = o->st.stx_mode & S_IFMT;
 	if (!S_ISDIR(o->st.stx_mode))
@@ -491,7 +498,8 @@ static bool begin(struct walk *w, struct tree *t, const struct walk_request *q)
 	w->at = w->nr_links = w->end_type = 0;
 	w->len = q->path_len;
 	w->follow = q->follow;
-	w->content = q->content;
+	w->writes = q->writes;
+	w->content = !q->content ? TREE_NOT : q->writes ? TREE_NOW : TREE_SOON;
 	w->root = tree_place_take(t, q->tid, WALK_FROM_ROOT, -1);
 	if (!w->root || q->path_len >= sizeof(w->rest))
 		return false;

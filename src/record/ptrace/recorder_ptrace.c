@@ -345,6 +345,9 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 		(struct capture){ .memory = &tr.memory.memory, .feed = tr.feed, .policy = o->data };
 	tr.found = found_new();
 	tr.aio = aio_new();
+	/* Where some calls are not seen, a file may be changed by one of them. */
+	if (!o->wanted && !o->paths.wants && !agent_is_netless(&tr))
+		tree_options.later = tr.writer;
 	tr.tree = tree_new(tr.feed, &tree_options);
 	r = put_source(&tr);
 	if (r < 0)
@@ -353,11 +356,11 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 		r = run_tracer(&tr, err);
 	if (!r)
 		finish(&tr);
+	tree_free(tr.tree); /* before what it writes to */
 	if (tr.writer) {
 		trace_writer_abandon(tr.writer);
 		(void)unlink(o->output); /* nothing was recorded */
 	}
-	tree_free(tr.tree);
 	found_free(tr.found);
 	aio_free(tr.aio);
 	capture_release(&tr.capture);
