@@ -29,6 +29,7 @@ struct options {
 	enum record_clock clock;
 	unsigned int on_death; /* of death_words, or DEATH_UNSET */
 	unsigned int recorder;
+	const char *cache;
 };
 
 static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
@@ -85,6 +86,10 @@ static const struct option_spec specs[] = {
 		   "what the agent takes the time from: the processor's counter if it is steady, "
 		   "else the vDSO; the vDSO; or the kernel, by calls",
 		   .default_text = "auto"),
+	OPT_STRING(0, "cache", "DIR", struct options, cache,
+		   "where it is kept what the agent has found in programs and libraries, so that "
+		   "it need not be looked for again; \"\" for nowhere",
+		   .default_text = "reprise in $XDG_CACHE_HOME or ~/.cache"),
 	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
 };
 
@@ -266,10 +271,12 @@ static NORETURN void die_alike(int signo)
 	exit(128 + signo);
 }
 
+#define AGENT_AFTER "REPRISE_AGENT_AFTER"
+
 /* For tests, which want to know what happens when the agent enters at every possible moment. */
 static int read_agent_after(uint64_t *ret, struct err *err)
 {
-	const char *text = getenv("REPRISE_AGENT_AFTER");
+	const char *text = getenv(AGENT_AFTER);
 	char *end;
 
 	*ret = RECORD_AGENT_AFTER_CALLS;
@@ -278,8 +285,28 @@ static int read_agent_after(uint64_t *ret, struct err *err)
 	errno = 0;
 	*ret = strtoull(text, &end, 10);
 	if (errno || end == text || *end || *text == '-')
-		return err_set(err, -EINVAL, "REPRISE_AGENT_AFTER is no number of calls: %s", text);
+		return err_set(err, -EINVAL, AGENT_AFTER " is no number of calls: %s", text);
 	return 0;
+}
+
+/* Where the sites of files are kept; NULL: nowhere. The caller's to free. */
+static char *site_dir(const struct options *o)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	struct buf b = { 0 };
+
+	if (o->cache)
+		buf_printf(&b, "%s%s", o->cache, *o->cache ? "/sites" : "");
+	else if (getenv(AGENT_AFTER)) /* with what is known already it would enter at once */
+		return NULL;
+	else if (cache && *cache == '/')
+		buf_printf(&b, "%s/reprise/sites", cache);
+	else if (home && *home == '/')
+		buf_printf(&b, "%s/.cache/reprise/sites", home);
+	if (!b.len)
+		return NULL;
+	(void)buf_str(&b);
+	return (char *)b.data;
 }
 
 static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
@@ -317,7 +344,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 		.clock = o->clock,
 	};
 	AUTO_FREE char **argv = xcalloc((size_t)nr_operands + 1, sizeof(*argv));
-	AUTO_FREE char *name = NULL;
+	AUTO_FREE char *name = NULL, *sites = NULL;
 	AUTO_FREE bool *wanted = NULL;
 	struct chosen_paths paths = { 0 };
 	struct err err = { "" };
@@ -341,6 +368,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 	if (choose_rows(o, &wanted, &err) < 0)
 		return cli_fail(cli, &err);
 	ro.wanted = wanted;
+	ro.site_dir = sites = site_dir(o);
 	status = choose_paths(o, &paths, &ro, &err) < 0 ? cli_fail(cli, &err) : record(cli, o, &ro);
 	chosen_paths_release(&paths);
 	return status;

@@ -55,6 +55,7 @@ struct record_options {
 	enum record_on_death on_death;
 	enum record_net net; /* of the agent */
 	enum record_clock clock; /* likewise */
+	const char *site_dir; /* where what it finds in files is kept for later; NULL: nowhere */
 };
 
 /*

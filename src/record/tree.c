@@ -504,9 +504,7 @@ bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struc
 {
 	unsigned int i, type;
 
-	/* A file by that name may be one that is still to be read. */
-	if (tree_later_is_busy(t))
-		return false;
+	t->met_later = false;
 	for (i = 0; i < row->nr_args && !t->r && !t->unsettled.nr_live; i++) {
 		if (row->args[i].kind != KIND_PATH)
 			continue;
@@ -514,5 +512,5 @@ bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struc
 		if (type && type != S_IFREG)
 			return false;
 	}
-	return !t->r && !t->unsettled.nr_live;
+	return !t->r && !t->unsettled.nr_live && !t->met_later;
 }

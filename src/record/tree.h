@@ -57,7 +57,8 @@ MUST_CHECK int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exe
 void tree_leave(struct tree *t, pid_t pid);
 /*
  * For who keeps names by himself that were touched: whether those of this call
- * lead to files or nowhere, and no call is under way that changes what names mean
+ * lead to files or nowhere, and to no file that is still to be read, and no call
+ * is under way that changes what names mean
  * (a call has to be touched before); and how often that was changed: names of before
  * are to be touched again.
  */

@@ -102,6 +102,7 @@ struct tree {
 	uint8_t *row_uses; /* by row id: enum row_use */
 	struct tree_places *places;
 	struct tree_later *later; /* NULL: nothing is read later */
+	bool met_later; /* by the last walks: a file that is still to be read, or what may lead to one */
 	bool no_openat2; /* the kernel lacks it, or it is forbidden */
 	uint64_t now_ns;
 	uint64_t nr_incomplete; /* what could not be noted for reasons of ours */
@@ -236,7 +237,9 @@ void tree_later_free(struct tree_later *l);
 bool tree_later_add(struct tree *t, const struct tree_object *o);
 /* Whether there is something that was not read yet. */
 bool tree_later_is_busy(const struct tree *t);
-/* The file is about to change: its content is read when this returns. */
+/* Whether the file was not read yet. */
+bool tree_later_has(const struct tree *t, const struct statx *st);
+/* It is about to change: its content is read when this returns. */
 void tree_later_need(struct tree *t, const struct statx *st);
 /* Likewise of all files. */
 void tree_later_need_all(struct tree *t);

@@ -263,6 +263,22 @@ static struct later_file *take_of(struct tree_later *l, const struct statx *st)
 	return NULL;
 }
 
+bool tree_later_has(const struct tree *t, const struct statx *st)
+{
+	struct tree_later *l = t->later;
+	const struct later_file *f;
+	bool has;
+
+	if (!tree_later_is_busy(t))
+		return false;
+	pthread_mutex_lock(&l->lock);
+	has = l->current && is_of(l->current, st);
+	for (f = l->queue; f && !has; f = f->next)
+		has = is_of(f, st);
+	pthread_mutex_unlock(&l->lock);
+	return has;
+}
+
 void tree_later_need(struct tree *t, const struct statx *st)
 {
 	struct tree_later *l = t->later;

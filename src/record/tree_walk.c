@@ -149,6 +149,7 @@ static void note_child(struct walk *w, struct tree_object *o, struct tree_name *
 
 	if (w->writes && S_ISREG(o->st.stx_mode))
 		tree_later_need(w->t, &o->st);
+	w->t->met_later |= S_ISREG(o->st.stx_mode) && tree_later_has(w->t, &o->st);
 	*made = n == w->t->made;
 	if (n) {
 		if (!*made)
@@ -254,6 +255,7 @@ static bool follow_link(struct walk *w, const struct tree_object *o)
 	/* The kernel goes to the file itself, whatever the text says. */
 	if (w->writes && o->special)
 		tree_later_need_all(w->t);
+	w->t->met_later |= o->special && tree_later_is_busy(w->t);
 	if (++w->nr_links > TREE_LINKS_MAX || !o->target ||
 	    o->target_len + 1 + rest >= sizeof(w->rest) ||
 	    (o->special && is_no_name(o->target, o->target_len)))

@@ -119,6 +119,36 @@ def must_go_on(took):
         last[event["tid"]] = enter
 
 
+def look_through(cache):
+    """What is kept after a recording."""
+    record(TORTURE, "calls", "50", options=[*AUDIT, "--cache=" + cache])
+    must_add_up(Trace().must_be_complete())
+    os.unlink("counts")
+    return when_kept()
+
+
+def when_kept():
+    return {e.name: e.stat().st_ctime_ns for e in os.scandir("c/sites")}
+
+
+@case("what one recording has found in files, the next one knows, if it can be believed")
+def cache():
+    first = look_through("c")
+    expect(len(first) >= 2, f"of loader and library is kept: {first}")
+    equal(look_through("c"), first, "what is kept after a recording that has found nothing new")
+    for name in first:
+        with open("c/sites/" + name, "r+b") as f:
+            f.seek(40)
+            f.write(b"\xff")
+    damaged = when_kept()
+    again = look_through("c")
+    equal(again.keys(), first.keys(), "what is kept")
+    expect(all(again[name] > damaged[name] for name in again), f"damaged, and believed: {damaged}, {again}")
+    os.chmod("c/sites", 0o777)
+    for cache_dir in ("c", "", "/proc/none"):
+        equal(look_through(cache_dir), again, f"what is kept after --cache={cache_dir}")
+
+
 @case("without an audit nothing is counted")
 def no_audit():
     record(TORTURE, "made-code", "50", options=["--recorder=inproc"])

@@ -48,6 +48,7 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	a->runs_beside = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	clocks_choose(&a->clocks, tr->o->clock);
 	ticks_init(&a->ticks, tr->start_ns, a->clocks.by_kernel);
+	a->store = tr->o->site_dir ? site_store_open(tr->o->site_dir) : NULL;
 	rules_build(tr->o->data, tr->o->wanted, &tr->o->paths, a->rules);
 	if (a->netless)
 		netless_free_calls(a, tr->o->wanted);
@@ -65,6 +66,7 @@ void agent_free(struct agent *a)
 		return;
 	agent_images_release(a);
 	agent_texts_release(a);
+	site_store_close(a->store);
 	agent_programs_release(a);
 	ticks_release(&a->ticks);
 	net_free(a->net);

@@ -11,6 +11,7 @@
 #include "record/agent/clocks.h"
 #include "record/agent/maps.h"
 #include "record/agent/net.h"
+#include "record/agent/site_store.h"
 #include "record/agent/sites.h"
 #include "record/agent/ticks.h"
 #include "record/memory.h"
@@ -26,6 +27,7 @@ struct agent {
 	bool runs_beside; /* there is more than one processor: a ring can be emptied while its thread waits */
 	struct map programs; /* struct program_key -> struct agent_program: of auto (late.c) */
 	struct map files; /* struct file_key -> struct text_file */
+	struct site_store *store; /* of what is known of files; NULL: none */
 	struct agent_image *images; /* all of them */
 	uint64_t nr_images; /* that there were */
 	uint64_t after_calls; /* of a process: then it gets the agent; 0: at its execve */

@@ -8,8 +8,8 @@
  * places that are changed. That call is not made then, but put back, and made again
  * when the agent is there: the tracer sees it once.
  *
- * When one process has it, the texts that most others have too are known, and to enter
- * costs less than the stops of their loaders alone: they get the agent at their beginning.
+ * When one process has it, or one of an earlier recording had, the texts that most others have too are
+ * known, and to enter costs less than the stops of their loaders alone: they get the agent at their beginning.
  * Processes of one program do about the same: if they made few calls so far, the next one
  * begins with hope again.
  *
@@ -77,7 +77,7 @@ static bool gains_at_once(const struct agent *a, const struct agent_program *p)
 {
 	if (!p)
 		return false;
-	if (!a->nr_images)
+	if (!a->nr_images && (!a->store || site_store_is_empty(a->store)))
 		return p->nr_calls >= MANY_CALLS_FIRST;
 	return !p->is_known || p->nr_calls >= MANY_CALLS;
 }

@@ -204,17 +204,22 @@ static bool may_move(const struct insn *insn)
 	return insn->kind == INSN_PLAIN || insn->kind == INSN_RELATIVE || insn->kind == INSN_BRANCH;
 }
 
+/* A number that was set right before the call; further up another way may lead here. */
+static void set_nr(struct site *s)
+{
+	const struct insn *last = &s->insns[s->nr_insns - 1];
+
+	s->nr = last->sets_eax ? last->imm : SITE_NR_UNKNOWN;
+}
+
 static void set_window(const struct history *h, unsigned int n, struct site *s)
 {
 	unsigned int i;
 
 	s->nr_insns = (uint8_t)n;
-	s->nr = SITE_NR_UNKNOWN;
 	for (i = 0; i < n; i++)
 		s->insns[i] = h->insns[h->nr - n + i];
-	/* A number that was set right before the call; further up another way may lead here. */
-	if (s->insns[n - 1].sets_eax)
-		s->nr = s->insns[n - 1].imm;
+	set_nr(s);
 }
 
 /* The fewest of the last instructions that a jump fits over. */
@@ -562,6 +567,22 @@ void sites_find(const uint8_t *file, size_t len, struct sites *ret)
 void sites_release(struct sites *s)
 {
 	VEC_RELEASE(&s->list);
+}
+
+bool site_decode(struct site *s)
+{
+	size_t at = s->pad_bytes;
+	unsigned int i;
+
+	for (i = 0; i < s->nr_insns; i++) {
+		struct insn *insn = &s->insns[i];
+
+		if (!decode_insn(s->bytes + at, s->window_bytes - at, insn) || !may_move(insn))
+			return false;
+		at += insn->len_bytes;
+	}
+	set_nr(s);
+	return at == s->window_bytes;
 }
 
 /* Stubs. */

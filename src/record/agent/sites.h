@@ -51,6 +51,8 @@ struct sites {
 /* Of an ELF file in memory; none when it is not for this machine or has no unwind table. */
 void sites_find(const uint8_t *file, size_t len, struct sites *ret);
 void sites_release(struct sites *s);
+/* Finds insns and nr of a site by what its window holds. False: it is no such window. */
+bool site_decode(struct site *s);
 
 /* The most that site_put_stub() needs. */
 #define SITE_STUB_MAX_BYTES 96

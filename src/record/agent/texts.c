@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts: the sites of their files are looked for once, when a call comes from there,
- * and those whose calls the agent may record are patched in each process.
+ * Texts: the sites of their files are looked for once, when a call comes from there, if they are
+ * not known from an earlier recording; and those whose calls the agent may record are
+ * patched in each process.
  *
  * When the kernel has mapped a text at an execve, or the process's own loader maps
  * it, nobody runs in it yet: those sites are patched that any process of the
@@ -41,6 +42,8 @@ struct file_key {
 /* Of a file that is mapped as text. It is looked through when a call comes from it: few do. */
 struct text_file {
 	struct sites sites;
+	struct site_key key;
+	bool is_news; /* more is known than is stored */
 	int fd; /* -1: it has been, or cannot be */
 	off_t size_bytes;
 };
@@ -68,8 +71,15 @@ static struct text_file *file_of(struct agent *a, int fd)
 	names_add_text(a, st.st_dev, st.st_ino);
 	*slot = f = xcalloc(1, sizeof(*f));
 	f->size_bytes = st.st_size;
+	f->fd = -1;
+	if (a->store) {
+		site_store_key(fd, (uint64_t)st.st_size, &f->key);
+		if (site_store_load(a->store, &f->key, &f->sites))
+			return f;
+	}
 	/* Beyond so many files calls are seen by the tracer. */
-	f->fd = a->files.nr_live <= FILES_MAX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (a->files.nr_live <= FILES_MAX)
+		f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	f->sites.is_blind = f->fd < 0;
 	return f;
 }
@@ -84,6 +94,7 @@ static void search(struct text_file *f)
 	p = mmap(NULL, (size_t)f->size_bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
 	if (p != MAP_FAILED) {
 		sites_find(p, (size_t)f->size_bytes, &f->sites);
+		f->is_news = true;
 		(void)munmap(p, (size_t)f->size_bytes);
 	}
 	(void)close(f->fd); /* only read from */
@@ -97,6 +108,8 @@ void agent_texts_release(struct agent *a)
 
 		if (f->fd >= 0)
 			(void)close(f->fd); /* only read from */
+		if (a->store && f->is_news)
+			site_store_save(a->store, &f->key, &f->sites);
 		sites_release(&f->sites);
 		free(f);
 	}
@@ -295,10 +308,13 @@ bool agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	size_t i = 0;
 	struct agent_text *x = find_site(space, syscall, &i);
 	struct patcher p;
+	struct site *s;
 
 	if (!x || i == x->nr || x->patched[i])
 		return false;
-	x->file->sites.list.items[x->first + i].used = true;
+	s = &x->file->sites.list.items[x->first + i];
+	x->file->is_news |= !s->used;
+	s->used = true;
 	if (space->nr_threads != 1)
 		return false;
 	patcher_open(&p, tr, t, 0);

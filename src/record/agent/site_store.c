@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *   magic, version | nr_left | nr of sites | site ... | XXH3-64 of all before
+ *   site: window, nr_insns, window_bytes, pad_bytes, used, bytes of the window
+ *
+ * Little-endian. The version is that of the rules by which sites are chosen, too.
+ */
+#include "record/agent/site_store.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/io.h"
+#include "base/varint.h"
+
+#define MAGIC "reprise sites 1"
+#define HEAD_BYTES 32u
+#define SITE_HEAD_BYTES 12u
+#define SUM_BYTES 8u
+#define FILE_MAX_BYTES ((off_t)4 << 20)
+/* With more files than this, all are forgotten. */
+#define ENTRIES_MAX 1024u
+/* Where a build-id is looked for: linkers put it behind the program headers. */
+#define BEGIN_BYTES 4096u
+#define BUILD_ID_MAX_BYTES 64u
+#define HEX_DIGITS "0123456789abcdef"
+
+struct site_store {
+	int fd; /* of the directory */
+	unsigned int nr_entries;
+};
+
+/* Only we may have written it. */
+static bool is_ours(int fd, mode_t type, struct stat *ret)
+{
+	return !fstat(fd, ret) && (ret->st_mode & S_IFMT) == type && ret->st_uid == geteuid() &&
+	       !(ret->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* NULL when there are none. */
+static DIR *list(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d && fd >= 0)
+		(void)close(fd); /* only read from */
+	return d;
+}
+
+/* BUILD-ID "-" SIZE, see site_store_key(). */
+static bool is_key(const char *name)
+{
+	size_t n = strspn(name, HEX_DIGITS);
+
+	return n && name[n] == '-' && name[n + 1] &&
+	       !name[n + 1 + strspn(name + n + 1, HEX_DIGITS)];
+}
+
+static unsigned int count_entries(int dir_fd, bool remove)
+{
+	unsigned int nr = 0;
+	DIR *d = list(dir_fd);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		if (!is_key(e->d_name))
+			continue;
+		nr++;
+		if (remove)
+			(void)unlinkat(dir_fd, e->d_name, 0); /* or it stays */
+	}
+	if (d)
+		(void)closedir(d); /* only read from */
+	return nr;
+}
+
+static void make_directories(const char *dir)
+{
+	char *path = xstrdup(dir), *slash = path;
+
+	/* What cannot be made is not there when it is opened. */
+	while (*slash && (slash = strchr(slash + 1, '/'))) {
+		*slash = 0;
+		(void)mkdir(path, 0700);
+		*slash = '/';
+	}
+	(void)mkdir(path, 0700);
+	free(path);
+}
+
+struct site_store *site_store_open(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct site_store *s;
+	struct stat st;
+
+	if (fd < 0) {
+		make_directories(dir);
+		fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
+	if (fd < 0)
+		return NULL;
+	if (!is_ours(fd, S_IFDIR, &st)) {
+		(void)close(fd); /* only read from */
+		return NULL;
+	}
+	s = xcalloc(1, sizeof(*s));
+	s->fd = fd;
+	s->nr_entries = count_entries(fd, false);
+	return s;
+}
+
+void site_store_close(struct site_store *s)
+{
+	if (!s)
+		return;
+	(void)close(s->fd); /* only read from */
+	free(s);
+}
+
+bool site_store_is_empty(const struct site_store *s)
+{
+	return !s->nr_entries;
+}
+
+/* Keys. */
+
+static void put_hex(char *at, const uint8_t *bytes, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		at[2 * i] = HEX_DIGITS[bytes[i] >> 4];
+		at[2 * i + 1] = HEX_DIGITS[bytes[i] & 15];
+	}
+	at[2 * len] = 0;
+}
+
+/* In a stretch of notes. NULL: there is none. */
+static const uint8_t *find_build_id(const uint8_t *p, size_t len, size_t *ret_len)
+{
+	while (len >= sizeof(Elf64_Nhdr)) {
+		size_t name, desc;
+		Elf64_Nhdr n;
+
+		memcpy(&n, p, sizeof(n));
+		name = ((size_t)n.n_namesz + 3) & ~(size_t)3;
+		desc = ((size_t)n.n_descsz + 3) & ~(size_t)3;
+		if (name > len - sizeof(n) || desc > len - sizeof(n) - name)
+			return NULL;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz &&
+		    n.n_descsz <= BUILD_ID_MAX_BYTES && !memcmp(p + sizeof(n), "GNU", 4)) {
+			*ret_len = n.n_descsz;
+			return p + sizeof(n) + name;
+		}
+		p += sizeof(n) + name + desc;
+		len -= sizeof(n) + name + desc;
+	}
+	return NULL;
+}
+
+static const uint8_t *build_id_of(const uint8_t *file, size_t len, size_t *ret_len)
+{
+	const uint8_t *found = NULL;
+	Elf64_Ehdr head;
+	Elf64_Phdr part;
+	unsigned int i;
+
+	if (len < sizeof(head))
+		return NULL;
+	memcpy(&head, file, sizeof(head));
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    head.e_phentsize != sizeof(part) || head.e_phoff > len ||
+	    head.e_phnum > (len - head.e_phoff) / sizeof(part))
+		return NULL;
+	for (i = 0; i < head.e_phnum && !found; i++) {
+		memcpy(&part, file + head.e_phoff + i * sizeof(part), sizeof(part));
+		if (part.p_type == PT_NOTE && part.p_offset <= len &&
+		    part.p_filesz <= len - part.p_offset)
+			found = find_build_id(file + part.p_offset, part.p_filesz, ret_len);
+	}
+	return found;
+}
+
+void site_store_key(int fd, uint64_t size_bytes, struct site_key *ret)
+{
+	uint8_t begin[BEGIN_BYTES];
+	ssize_t n = pread_full(fd, begin, sizeof(begin), 0);
+	size_t len = 0;
+	const uint8_t *id = n > 0 ? build_id_of(begin, (size_t)n, &len) : NULL;
+
+	ret->text[0] = 0;
+	if (!id)
+		return;
+	put_hex(ret->text, id, len);
+	(void)snprintf(ret->text + 2 * len, sizeof(ret->text) - 2 * len, "-%llx",
+		       (unsigned long long)size_bytes);
+}
+
+/* Files. */
+
+/* One site out of so many bytes; how many it has taken, 0: it is none. */
+static size_t get_site(const uint8_t *p, size_t len, struct site *ret)
+{
+	struct site s = { 0 };
+
+	if (len < SITE_HEAD_BYTES)
+		return 0;
+	s.window = get_le64(p);
+	s.nr_insns = p[8];
+	s.window_bytes = p[9];
+	s.pad_bytes = p[10];
+	s.used = p[11] & 1;
+	if (s.window_bytes < SITE_JUMP_BYTES || s.window_bytes > SITE_WINDOW_MAX_BYTES ||
+	    s.window_bytes > len - SITE_HEAD_BYTES || s.window > INT64_MAX || !s.nr_insns ||
+	    s.nr_insns > SITE_INSNS_MAX || (s.pad_bytes && s.pad_bytes != SITE_JUMP_BYTES))
+		return 0;
+	s.syscall = s.window + s.window_bytes;
+	memcpy(s.bytes, p + SITE_HEAD_BYTES, s.window_bytes);
+	if (!site_decode(&s))
+		return 0;
+	*ret = s;
+	return SITE_HEAD_BYTES + s.window_bytes;
+}
+
+bool site_store_parse(const uint8_t *p, size_t len, struct sites *ret)
+{
+	uint64_t nr, i, last = 0;
+
+	*ret = (struct sites){ 0 };
+	if (len < HEAD_BYTES + SUM_BYTES || memcmp(p, MAGIC, sizeof(MAGIC)) ||
+	    get_le64(p + len - SUM_BYTES) != XXH3_64bits(p, len - SUM_BYTES))
+		return false;
+	ret->nr_left = get_le64(p + 16);
+	nr = get_le64(p + 24);
+	p += HEAD_BYTES;
+	len -= HEAD_BYTES + SUM_BYTES;
+	for (i = 0; i < nr; i++) {
+		struct site s;
+		size_t n = get_site(p, len, &s);
+
+		if (!n || s.window < last)
+			break;
+		last = s.syscall + 2;
+		VEC_PUSH(&ret->list, s);
+		p += n;
+		len -= n;
+	}
+	if (i == nr && !len)
+		return true;
+	sites_release(ret);
+	return false;
+}
+
+bool site_store_load(const struct site_store *s, const struct site_key *key, struct sites *ret)
+{
+	AUTO_CLOSE int fd = key->text[0] ? openat(s->fd, key->text,
+						  O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+					 : -1;
+	struct sites found;
+	struct stat st;
+	uint8_t *p;
+	bool is_good;
+
+	if (fd < 0 || !is_ours(fd, S_IFREG, &st) || st.st_size > FILE_MAX_BYTES)
+		return false;
+	p = xmalloc((size_t)st.st_size);
+	is_good = pread_full(fd, p, (size_t)st.st_size, 0) == st.st_size &&
+		  site_store_parse(p, (size_t)st.st_size, &found);
+	free(p);
+	if (is_good)
+		*ret = found;
+	return is_good;
+}
+
+void site_store_print(const struct sites *sites, struct buf *ret)
+{
+	uint8_t head[HEAD_BYTES] = MAGIC, sum[SUM_BYTES];
+	size_t i;
+
+	put_le64(head + 16, sites->nr_left);
+	put_le64(head + 24, sites->list.len);
+	buf_put(ret, head, sizeof(head));
+	for (i = 0; i < sites->list.len; i++) {
+		const struct site *s = &sites->list.items[i];
+		uint8_t one[SITE_HEAD_BYTES];
+
+		put_le64(one, s->window);
+		one[8] = s->nr_insns;
+		one[9] = s->window_bytes;
+		one[10] = s->pad_bytes;
+		one[11] = s->used;
+		buf_put(ret, one, sizeof(one));
+		buf_put(ret, s->bytes, s->window_bytes);
+	}
+	put_le64(sum, XXH3_64bits(ret->data, ret->len));
+	buf_put(ret, sum, sizeof(sum));
+}
+
+/* Whole or not at all, whoever else saves the same. */
+void site_store_save(struct site_store *s, const struct site_key *key, const struct sites *sites)
+{
+	struct buf b = { 0 };
+	char name[64];
+	bool done;
+	int fd;
+
+	if (!key->text[0] || sites->is_blind)
+		return;
+	if (s->nr_entries >= ENTRIES_MAX) {
+		(void)count_entries(s->fd, true);
+		s->nr_entries = 0;
+	}
+	(void)snprintf(name, sizeof(name), "new-%d", (int)getpid());
+	(void)unlinkat(s->fd, name, 0); /* of one that was killed */
+	fd = openat(s->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	site_store_print(sites, &b);
+	done = !write_full(fd, b.data, b.len);
+	done &= !close(fd);
+	if (!done || renameat(s->fd, name, s->fd, key->text))
+		(void)unlinkat(s->fd, name, 0); /* it is no use */
+	else
+		s->nr_entries++;
+	buf_release(&b);
+}
