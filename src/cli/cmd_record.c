@@ -295,15 +295,16 @@ static char *site_dir(const struct options *o)
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	struct buf b = { 0 };
 
-	if (o->cache)
-		buf_printf(&b, "%s%s", o->cache, *o->cache ? "/sites" : "");
-	else if (getenv(AGENT_AFTER)) /* with what is known already it would enter at once */
+	/* With what is known already the agent would enter at once. */
+	if (o->cache ? !*o->cache : getenv(AGENT_AFTER) != NULL)
 		return NULL;
+	if (o->cache)
+		buf_printf(&b, "%s/sites", o->cache);
 	else if (cache && *cache == '/')
 		buf_printf(&b, "%s/reprise/sites", cache);
 	else if (home && *home == '/')
 		buf_printf(&b, "%s/.cache/reprise/sites", home);
-	if (!b.len)
+	else
 		return NULL;
 	(void)buf_str(&b);
 	return (char *)b.data;
