@@ -22,8 +22,8 @@
  *
  * Calls that change names, or what they lead to, must not be made before the
  * recorder has noted what is there. It puts each name that it has noted, and
- * that leads to a file or nowhere, into the set of names: as a hash of the text and of the
- * thread's block.where, which changes when names may have come to mean something else.
+ * that leads to a file or nowhere, into the set of names: as a hash of the text and of where it begins
+ * (block.where), which changes when names may have come to mean something else.
  *
  * Likewise a directory must not be read before its names are noted. Those of which that is
  * done are in the set of directories, by device and inode, for good. There are also files
@@ -95,6 +95,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What names mean to a thread that begin at its root, and in its working directory. */
+struct wire_where {
+	uint64_t from_root, from_cwd;
+};
+
 /*
  * Written by its thread, but for `off` and `tail`, and but for times when the
  * recorder holds the thread stopped. Behind it in its page is the agent's stack.
@@ -113,7 +118,7 @@ struct wire_block {
 	uint64_t call_head; /* head when the call began: its record is there */
 	uint64_t rule; /* number of its rule */
 	uint64_t limit; /* address behind the room of its record */
-	uint64_t where; /* what names mean to the thread; the recorder's */
+	uint64_t wait_ticks; /* so long it waits for room that does not come; the recorder's */
 	uint64_t cpu_ticks; /* after so many it asks for its processor time again; the recorder's */
 	uint64_t cpu_tsc; /* when it has done so last */
 	uint64_t ring_bytes; /* the recorder's */
@@ -123,12 +128,12 @@ struct wire_block {
 	uint32_t alive; /* of the first slot: the recorder's number, or WIRE_DIED */
 	uint64_t
 		master; /* address of `alive` in the program; of images that outlive the recorder */
-	uint64_t wait_ticks; /* so long it waits for room that does not come; the recorder's */
+	uint64_t clock_at; /* the vDSO's clock_gettime in the program; 0: it makes a call */
 	uint64_t tail; /* bytes ever taken; the recorder's */
 	uint64_t pad[7];
+	struct wire_where where; /* the recorder's */
 	uint64_t loader_start,
 		loader_end; /* calls from there may map known texts; the recorder's */
-	uint64_t clock_at; /* the vDSO's clock_gettime in the program; 0: it makes a call */
 };
 
 static_assert(offsetof(struct wire_block, off) == WIRE_AT_OFF, "layout");
@@ -255,10 +260,11 @@ static_assert(sizeof(struct wire_rule) == 40 + 16 * WIRE_PIECES_MAX, "layout");
 #define WIRE_NAME_PROBES 8
 
 /* len: with the NUL. Both sides have to come to the same. */
-static inline __attribute__((always_inline)) uint64_t wire_name(uint64_t where, uint64_t nr,
-								const char *path, uint64_t len)
+static inline __attribute__((always_inline)) uint64_t
+wire_name(const struct wire_where *where, uint64_t nr, const char *path, uint64_t len)
 {
-	uint64_t h = where * UINT64_C(0x9e3779b97f4a7c15) ^ nr, i;
+	uint64_t from = path[0] == '/' ? where->from_root : where->from_cwd;
+	uint64_t h = from * UINT64_C(0x9e3779b97f4a7c15) ^ nr, i;
 
 	for (i = 0; i < len; i++)
 		h = (h ^ (uint8_t)path[i]) * UINT64_C(0x100000001b3);

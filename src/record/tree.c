@@ -144,10 +144,13 @@ void tree_leave(struct tree *t, pid_t pid)
 	what = map_remove(&t->unsettled, &pid, sizeof(pid));
 	if (!what)
 		return;
-	t->nr_changes++;
 	tree_places_forget(t->places);
-	if (what != t->places)
-		forget_seen(t);
+	if (what == t->places) {
+		t->nr_moves++;
+		return;
+	}
+	t->nr_changes++;
+	forget_seen(t);
 }
 
 static void unsettle(struct tree *t, pid_t tid)
@@ -161,7 +164,7 @@ static void unsettle(struct tree *t, pid_t tid)
 /* Only where relative names of the thread begin may change: the keys of what was seen have that. */
 static void unsettle_base(struct tree *t, pid_t tid)
 {
-	t->nr_changes++;
+	t->nr_moves++;
 	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t->places;
 	tree_places_forget(t->places);
 }
@@ -476,8 +479,10 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 		touch_listing(t, pid, args);
 	if (use & USE_MOVES_CWD || removes_directory(row, args))
 		unsettle_base(t, pid);
-	if (use & USE_MOVES_BASE)
+	if (use & USE_MOVES_BASE) {
+		t->roots_differ = true;
 		unsettle(t, pid);
+	}
 	/* The new name may be one of a symlink. */
 	if (row->id == SC_link || row->id == SC_linkat)
 		t->nr_changes++;
@@ -495,16 +500,16 @@ bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino)
 	return t->has_listing;
 }
 
-uint64_t tree_nr_changes(const struct tree *t)
+struct tree_changes tree_changes(const struct tree *t)
 {
-	return t->nr_changes;
+	return (struct tree_changes){ t->nr_changes, t->nr_moves, t->roots_differ };
 }
 
 bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struct value *args)
 {
 	unsigned int i, type;
 
-	t->met_later = false;
+	t->met_later = t->met_special_link = false;
 	for (i = 0; i < row->nr_args && !t->r && !t->unsettled.nr_live; i++) {
 		if (row->args[i].kind != KIND_PATH)
 			continue;
@@ -512,5 +517,5 @@ bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struc
 		if (type && type != S_IFREG)
 			return false;
 	}
-	return !t->r && !t->unsettled.nr_live && !t->met_later;
+	return !t->r && !t->unsettled.nr_live && !t->met_later && !t->met_special_link;
 }

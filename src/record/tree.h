@@ -57,13 +57,18 @@ MUST_CHECK int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exe
 void tree_leave(struct tree *t, pid_t pid);
 /*
  * For who keeps names by himself that were touched: whether those of this call
- * lead to files or nowhere, and to no file that is still to be read, and no call
- * is under way that changes what names mean
- * (a call has to be touched before); and how often that was changed: names of before
- * are to be touched again.
+ * lead to files or nowhere, and to no file that is still to be read, for all threads
+ * that begin where this one does, and no call is under way that changes what names
+ * mean (a call has to be touched before); and how often that was changed: names of
+ * before are to be touched again.
  */
 bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struct value *args);
-uint64_t tree_nr_changes(const struct tree *t);
+struct tree_changes {
+	uint64_t nr_names; /* of what any name means */
+	uint64_t nr_moves; /* of what those may mean that begin in a working directory */
+	bool roots_differ; /* those that do not may mean something else to each thread */
+};
+struct tree_changes tree_changes(const struct tree *t);
 /* Likewise: whether the call that was touched last reads a directory, and which; its names are noted. */
 bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino);
 /* Writes the final state of every path that was touched, and the mounts. */

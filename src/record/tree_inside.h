@@ -94,6 +94,8 @@ struct tree {
 	uint64_t listing_dev, listing_ino;
 	struct blob_map contents; /* the same, of files whose content was asked for */
 	uint64_t nr_changes; /* counts what makes known names unknown */
+	uint64_t nr_moves; /* likewise those that begin in a working directory */
+	bool roots_differ; /* of threads, maybe: one has changed its own, or what is mounted */
 	struct map unsettled; /* threads in a call that may change what names mean */
 	VEC(struct tree_device) devices;
 	struct arena names; /* of struct noted */
@@ -102,7 +104,8 @@ struct tree {
 	uint8_t *row_uses; /* by row id: enum row_use */
 	struct tree_places *places;
 	struct tree_later *later; /* NULL: nothing is read later */
-	bool met_later; /* by the last walks: a file that is still to be read, or what may lead to one */
+	bool met_later; /* by the last walks: a file that is still to be read */
+	bool met_special_link; /* likewise, a link of the kernel's own making: it leads others elsewhere */
 	bool no_openat2; /* the kernel lacks it, or it is forbidden */
 	uint64_t now_ns;
 	uint64_t nr_incomplete; /* what could not be noted for reasons of ours */

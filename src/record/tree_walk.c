@@ -255,7 +255,7 @@ static bool follow_link(struct walk *w, const struct tree_object *o)
 	/* The kernel goes to the file itself, whatever the text says. */
 	if (w->writes && o->special)
 		tree_later_need_all(w->t);
-	w->t->met_later |= o->special && tree_later_is_busy(w->t);
+	w->t->met_special_link |= o->special;
 	if (++w->nr_links > TREE_LINKS_MAX || !o->target ||
 	    o->target_len + 1 + rest >= sizeof(w->rest) ||
 	    (o->special && is_no_name(o->target, o->target_len)))

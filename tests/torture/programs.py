@@ -470,6 +470,61 @@ def must_state_conflict(trace):
     expect(trace.events("--call=ptrace", "--failed"), "its ptrace is not in the trace")
 
 
+# Opens files to be written, by names that are known by then, as another process has used them before.
+NAMES = """
+import os, sys
+path, jail = sys.argv[1:3]
+
+def change(name, text):
+    with open(name, "r+") as f:
+        f.write(text)
+
+# What is known of names is forgotten when a process moves: so it is known again when it goes on.
+def in_child(move, go_on, meanwhile):
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        move()
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        go_on()
+        os._exit(0)
+    os.read(ready[0], 1)
+    for _ in range(3):
+        meanwhile()
+    os.write(go[1], b"x")
+    assert os.waitpid(child, 0)[1] == 0
+
+for _ in range(50):
+    change(path, "X")
+os.chdir("a")
+in_child(lambda: os.chdir("../b"), lambda: change("f", "X"), lambda: change("f", "X"))
+if os.geteuid() == 0:
+    in_child(lambda: os.chroot(jail), lambda: change(path, "X"), lambda: change(path, "Y"))
+"""
+
+
+@case("names that are known in one process mean other files in another directory or root")
+def names():
+    here = os.path.realpath(".")
+    files = ["abs", "a/f", "b/f", f"jail{here}/abs"]
+    for name in files:
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        with open(name, "w", encoding="utf-8") as f:
+            f.write(name)
+    record(sys.executable, "-c", NAMES, here + "/abs", here + "/jail", options=["--contents=1M"])
+    trace = Trace()
+    trace.must_be_whole()
+    os.mkdir("again")
+    status, _, err = run(REPRISE, "init", "trace", "again")
+    equal(status, 0, err.decode())
+    for name in files[:None if os.geteuid() == 0 else 3]:
+        with open(f"again{here}/{name}", encoding="utf-8") as f:
+            equal(f.read(), name, f"{name} as it was at the start")
+        with open(name, encoding="utf-8") as f:
+            expect(f.read() != name, f"{name} was not changed")
+
+
 @case("32 MiB in one write, read into 1024 pieces, and memory that is not there")
 def huge():
     record(TORTURE, "huge", "32", options=["--contents=0"])

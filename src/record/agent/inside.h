@@ -31,7 +31,7 @@ struct agent {
 	struct agent_image *images; /* all of them */
 	uint64_t nr_images; /* that there were */
 	uint64_t after_calls; /* of a process: then it gets the agent; 0: at its execve */
-	uint64_t nr_changes; /* of the tree: how often names came to mean something else */
+	struct tree_changes changes; /* that the agents know of */
 	int common_fd;
 	uint8_t *
 		common; /* what all programs share (model/wire.h); NULL: no program has an agent yet */
@@ -273,7 +273,7 @@ uint64_t outlive_entry(const struct agent *a);
 /* names.c: the sets of names and directories. */
 
 /* What names mean to a thread now; for its block. */
-uint64_t names_where(const struct agent *a, const struct tracee *t);
+struct wire_where names_where(const struct agent *a, const struct tracee *t);
 /* The loader may map the file without a stop. */
 void names_add_text(struct agent *a, uint64_t dev, uint64_t ino);
 

@@ -4,8 +4,9 @@
  * noted yet (model/wire.h). A name gets in at a call that the tracer saw, and
  * stays good until names come to mean something else: the tree tells when
  * (a working directory, a directory or a symlink changes). Then every thread's
- * `where` changes, and with it all hashes. Names are in by thread, since each may
- * have a working directory of its own.
+ * `where` changes, and with it all hashes. Names that begin in the working directory
+ * are in by thread, since each may have one of its own; those that begin at the root
+ * mean the same to all, as long as none has changed that.
  *
  * And the set of directories whose names are noted, by which it knows that it may read them.
  */
@@ -16,19 +17,33 @@
 #define MIX UINT64_C(0xff51afd7ed558ccd)
 
 /* Of a thread: another one may get its number, but not in the same address space. */
-uint64_t names_where(const struct agent *a, const struct tracee *t)
+static uint64_t of_thread(uint64_t where, const struct tracee *t)
 {
-	return ((a->nr_changes + 1) * MIX + t->space) * MIX + (uint64_t)t->tid;
+	return (where * MIX + t->space) * MIX + (uint64_t)t->tid;
+}
+
+struct wire_where names_where(const struct agent *a, const struct tracee *t)
+{
+	uint64_t from_root = (a->changes.nr_names + 1) * MIX;
+	uint64_t from_cwd = of_thread((from_root + a->changes.nr_moves) * MIX + 1, t);
+
+	if (a->changes.roots_differ)
+		from_root = of_thread(from_root, t);
+	return (struct wire_where){ .from_root = from_root, .from_cwd = from_cwd };
 }
 
 static void change_where(struct tracer *tr)
 {
 	MAP_EACH (&tr->all.by_tid, e) {
 		struct tracee *t = e->value;
+		struct wire_where now;
 
-		if (t->agent && t->agent->block)
-			__atomic_store_n(&t->agent->block->where, names_where(tr->agent, t),
-					 __ATOMIC_RELEASE);
+		if (!t->agent || !t->agent->block)
+			continue;
+		now = names_where(tr->agent, t);
+		__atomic_store_n(&t->agent->block->where.from_root, now.from_root,
+				 __ATOMIC_RELEASE);
+		__atomic_store_n(&t->agent->block->where.from_cwd, now.from_cwd, __ATOMIC_RELEASE);
 	}
 }
 
@@ -75,6 +90,7 @@ void names_add_text(struct agent *a, uint64_t dev, uint64_t ino)
 
 static void add_paths(struct tracer *tr, struct tracee *t)
 {
+	struct wire_where where = names_where(tr->agent, t);
 	unsigned int i;
 
 	for (i = 0; i < t->row->nr_args; i++) {
@@ -82,9 +98,20 @@ static void add_paths(struct tracer *tr, struct tracee *t)
 
 		if (t->row->args[i].kind == KIND_PATH && d && d->bytes &&
 		    d->kept_bytes == d->len_bytes) /* and a NUL behind them */
-			add_name(tr->agent, wire_name(names_where(tr->agent, t), t->nr,
-						      (const char *)d->bytes, d->len_bytes + 1));
+			add_name(tr->agent, wire_name(&where, t->nr, (const char *)d->bytes,
+						      d->len_bytes + 1));
 	}
+}
+
+static void note_changes(struct tracer *tr)
+{
+	struct tree_changes *known = &tr->agent->changes, now = tree_changes(tr->tree);
+
+	if (known->nr_names == now.nr_names && known->nr_moves == now.nr_moves &&
+	    known->roots_differ == now.roots_differ)
+		return;
+	*known = now;
+	change_where(tr);
 }
 
 void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
@@ -93,10 +120,7 @@ void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
 
 	if (!tr->agent)
 		return;
-	if (tr->agent->nr_changes != tree_nr_changes(tr->tree)) {
-		tr->agent->nr_changes = tree_nr_changes(tr->tree);
-		change_where(tr);
-	}
+	note_changes(tr);
 	if (at_entry && tree_was_listed(tr->tree, &dev, &ino))
 		add_directory(tr->agent, wire_dir(dev, ino));
 	if (!at_entry || !t->agent || !t->agent->block || t->agent->space->image->off ||

@@ -223,7 +223,7 @@ INSIDE int is_in(const uint64_t *set, uint64_t size, uint64_t hash)
 INSIDE int is_known(const struct wire_block *b, const char *path, uint64_t len)
 {
 	return is_in((const uint64_t *)(b->rules + WIRE_RULES_BYTES), WIRE_NR_NAMES,
-		     wire_name(b->where, b->nr, path, len));
+		     wire_name(&b->where, b->nr, path, len));
 }
 
 /* Is the file in the set that the register is a descriptor of? */
