@@ -514,7 +514,7 @@ bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struc
 		if (row->args[i].kind != KIND_PATH)
 			continue;
 		type = touch_arg(t, pid, row, args, i, true);
-		if (type && type != S_IFREG)
+		if (type && type != S_IFREG && type != S_IFCHR)
 			return false;
 	}
 	return !t->r && !t->unsettled.nr_live && !t->met_later && !t->met_special_link;

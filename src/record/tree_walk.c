@@ -252,8 +252,8 @@ static bool follow_link(struct walk *w, const struct tree_object *o)
 {
 	size_t rest = w->len - w->at;
 
-	/* The kernel goes to the file itself, whatever the text says. */
-	if (w->writes && o->special)
+	/* The kernel goes to the file itself, whatever the text says: only relative ones are meant as such. */
+	if (w->writes && o->special && (!o->target || o->target[0] == '/'))
 		tree_later_need_all(w->t);
 	w->t->met_special_link |= o->special;
 	if (++w->nr_links > TREE_LINKS_MAX || !o->target ||
