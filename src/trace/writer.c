@@ -285,9 +285,11 @@ int trace_feed_blob_room(struct trace_feed *f, size_t len, uint8_t **ret)
 {
 	int r = len > BLOB_MAX_BYTES ? -E2BIG : make_room(f, len);
 
-	if (!r)
-		*ret = blob_room(f, len);
-	return r;
+	if (r)
+		return r;
+	*ret = blob_room(f, len);
+	sink_ready_batch(f->blob_batch, f->blob_batch->len_bytes + BLOB_PREFIX_BYTES + len);
+	return 0;
 }
 
 int trace_feed_blob_filled(struct trace_feed *f, const uint8_t *room, size_t len,

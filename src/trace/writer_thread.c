@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -52,6 +53,8 @@
  */
 #define DENSE_BLOCKS_MIN 4u
 #define DENSE_BLOCKS_MAX 64u
+/* A block that is not packed is written from where it is; a shorter one is copied to those before it. */
+#define DIRECT_MIN_BYTES ((size_t)64 << 10)
 /* Set aside for what is said at the end, index and footer apart. */
 #define END_BYTES ((uint64_t)8 << 10)
 /* Reserved at a time: so much of what there is, as what is not needed was for nothing. */
@@ -321,7 +324,7 @@ static void put_block(struct sink *k, struct block_entry *e, const void *payload
 	struct block_header h = { .type = e->type, .version = BLOCK_VERSION, .number = e->number };
 
 	e->offset = k->good_bytes + k->out.len;
-	if (level <= 0 && len >= BATCH_BYTES / 2) {
+	if (level <= 0 && len >= DIRECT_MIN_BYTES) {
 		h.stored_bytes = h.plain_bytes = (uint32_t)len;
 		h.checksum = block_checksum(payload, len);
 		block_header_put(buf_reserve(&k->out, BLOCK_HEADER_BYTES), &h);
@@ -453,7 +456,25 @@ static void give_room(struct batch *b, size_t room_bytes, bool huge)
 	free_room(b);
 	b->bytes = huge ? huge_alloc(room_bytes) : xmalloc(room_bytes);
 	b->room_bytes = room_bytes;
+	b->ready_bytes = 0;
 	b->is_huge = huge;
+}
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
+
+void sink_ready_batch(struct batch *b, size_t upto)
+{
+	uintptr_t page = (uintptr_t)getpagesize(), from, to;
+
+	if (b->is_huge || upto <= b->ready_bytes || upto > b->room_bytes)
+		return;
+	from = ((uintptr_t)b->bytes + b->ready_bytes) & ~(page - 1);
+	to = ((uintptr_t)b->bytes + upto) & ~(page - 1);
+	b->ready_bytes = upto;
+	if (to > from) /* where it is not known it comes page by page */
+		(void)madvise((void *)from, to - from, MADV_POPULATE_WRITE);
 }
 
 static void recycle(struct sink *k, struct batch *b)

@@ -26,6 +26,7 @@ struct batch {
 	struct batch *next;
 	uint8_t *bytes; /* BATCH_ROOM, or more for a single block that is larger */
 	size_t len_bytes, room_bytes;
+	size_t ready_bytes; /* of these the memory has been got, as far as that is known */
 	bool is_huge; /* in huge pages */
 	unsigned int nr_blocks;
 	struct batch_block blocks[BATCH_BLOCKS_MAX];
@@ -45,6 +46,8 @@ MUST_CHECK int sink_start(struct sink *k, const void *schema, size_t schema_len,
 void sink_add_feed(struct sink *k);
 /* An empty batch with room for this much at least; waits while all are in use. */
 struct batch *sink_take_batch(struct sink *k, size_t room_bytes);
+/* Gets the memory of a batch up to there at once: much cheaper than page by page, for what will be used. */
+void sink_ready_batch(struct batch *b, size_t upto);
 /* Hands a batch over. Batches are written in the order of this call. */
 void sink_submit(struct sink *k, struct batch *b);
 /* 0, or the failure that stopped the writing. Cheap. */
