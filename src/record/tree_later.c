@@ -21,8 +21,8 @@
 #include "record/tree_inside.h"
 
 #define LATER_MIN_BYTES ((uint64_t)64 << 10)
-/* Each has a descriptor open. */
-#define LATER_MAX 128u
+/* Each has a descriptor open, of which there may be few. */
+#define LATER_MAX 32u
 
 struct later_file {
 	struct later_file *next;

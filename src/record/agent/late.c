@@ -8,10 +8,10 @@
  * places that are changed. That call is not made then, but put back, and made again
  * when the agent is there: the tracer sees it once.
  *
- * When one process has it, or one of an earlier recording had, the texts that most others have too are
- * known, and to enter costs less than the stops of their loaders alone: they get the agent at their beginning.
- * Processes of one program do about the same: if they made few calls so far, the next one
- * begins with hope again.
+ * When one process has it, or one of an earlier recording had, the texts that most
+ * others have too are known, and to enter costs less than the stops of their loaders
+ * alone: they get the agent at their beginning. Processes of one program do about
+ * the same: if they made few calls so far, the next one begins with hope again.
  *
  * All that also when the recording has ended before the program, which cannot be let go
  * because of the filter: with the agent it makes its calls without stops at least.
