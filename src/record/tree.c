@@ -201,6 +201,9 @@ static unsigned int touch_path(struct tree *t, const struct walk_request *q)
 	struct hash128 hash;
 	bool is_new = true;
 
+	/* Somebody is about to change where names lead. */
+	if (q->writes && t->unsettled.nr_live)
+		tree_later_need_all(t);
 	if (make_key(t, q, &hash)) {
 		(void)blob_map_add(&t->seen, hash, &is_new);
 		if (!is_new && !q->anew && !(q->writes && tree_later_is_busy(t)))
@@ -268,6 +271,8 @@ static bool follows(const struct row *row, const struct value *args, const struc
 	return path->look == LOOK_FOLLOW;
 }
 
+#define OPEN_HOW_RESOLVE 2
+
 /* Of a call that opens, runs, moves or links: might what the file holds change from then on? */
 static bool may_write(const struct row *row, const struct value *args)
 {
@@ -282,6 +287,22 @@ static bool may_write(const struct row *row, const struct value *args)
 			return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 	}
 	return true;
+}
+
+/* Whether the kernel will take the path in a way that is not ours (openat2). */
+static bool resolves_otherwise(const struct row *row, const struct value *args)
+{
+	unsigned int i;
+
+	for (i = 0; i < row->nr_args; i++) {
+		const struct value *resolve = row->args[i].struct_id == STRUCT_open_how
+						      ? value_field(&args[i], OPEN_HOW_RESOLVE)
+						      : NULL;
+
+		if (resolve && resolve->type == VALUE_INT && resolve->u)
+			return true;
+	}
+	return false;
 }
 
 static bool path_of(const struct value *v, struct walk_request *q)
@@ -313,6 +334,8 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 	q.anew = anew || t->row_uses[row->id] & USE_MOVES_NAMES;
 	q.content = t->row_uses[row->id] & USE_CONTENT;
 	q.writes = q.content && may_write(row, args);
+	if (q.writes && resolves_otherwise(row, args))
+		tree_later_need_all(t);
 	if (a->kind == KIND_SOCKADDR) {
 		q.follow = true;
 		return path_of(value_field(&args[i], SOCKADDR_PATH), &q) ? touch_path(t, &q) : 0;
@@ -339,7 +362,6 @@ static void touch_request(struct tree *t, pid_t tid, const struct value *sqe)
 		return;
 	two = opcode->u == IORING_OP_RENAMEAT || opcode->u == IORING_OP_LINKAT;
 	q.content = two || opcode->u == IORING_OP_OPENAT || opcode->u == IORING_OP_OPENAT2;
-	q.writes = q.content;
 	/* Names that are made or removed are meant themselves. */
 	q.follow = !two && opcode->u != IORING_OP_UNLINKAT && opcode->u != IORING_OP_MKDIRAT;
 	if (opcode->u == IORING_OP_STATX && flags->u & AT_SYMLINK_NOFOLLOW)
@@ -448,11 +470,24 @@ int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t
 	return t->r;
 }
 
-/* Calls for which no file may be open, and which open some that they do not name. */
+/*
+ * Calls that open files without naming them, and those for which it makes a difference whether, or
+ * when, we have a file open: what is left to be read is read before them.
+ */
 static bool needs_all(const struct row *row, uint8_t use)
 {
-	return use & USE_MOVES_BASE || row->id == SC_fcntl_setlease ||
-	       row->id == SC_open_by_handle_at;
+	switch ((int)row->id) {
+	case SC_open_by_handle_at:
+	case SC_fcntl_setlease:
+	case SC_inotify_add_watch:
+	case SC_fanotify_mark:
+	case SC_utime: /* by which else a file seems to have changed while it was read */
+	case SC_utimes:
+	case SC_futimesat:
+	case SC_utimensat:
+		return true;
+	}
+	return use & USE_MOVES_BASE || row_class(row) == C_URING;
 }
 
 static bool removes_directory(const struct row *row, const struct value *args)
@@ -471,6 +506,9 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 	tree_later_collect(t);
 	if (needs_all(row, use))
 		tree_later_need_all(t);
+	/* Its requests are made when nobody looks. */
+	if (row_class(row) == C_URING)
+		tree_read_at_once(t);
 	if (!use || t->r)
 		return t->r;
 	if (use & USE_PATHS)

@@ -28,8 +28,8 @@ struct tree_options {
 	uint64_t content_max_bytes; /* contents of files up to this size are kept; 0: none */
 	/*
 	 * Not NULL: large files that are only read may be read, by a thread of their own, while the program goes
-	 * on. All calls that could change a file have to be touched then. The writer of the feed; it
-	 * must live until tree_finish() or tree_free().
+	 * on. All calls that could change a file have to be touched then, up to tree_read_at_once(). The
+	 * writer of the feed; it must live until tree_finish() or tree_free().
 	 */
 	struct trace_writer *later;
 };
@@ -71,6 +71,8 @@ struct tree_changes {
 struct tree_changes tree_changes(const struct tree *t);
 /* Likewise: whether the call that was touched last reads a directory, and which; its names are noted. */
 bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino);
+/* Calls will not be touched any more, or not in time: what is left to be read is read now, and all else at once. */
+void tree_read_at_once(struct tree *t);
 /* Writes the final state of every path that was touched, and the mounts. */
 MUST_CHECK int tree_finish(struct tree *t, uint64_t now_ns);
 

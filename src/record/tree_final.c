@@ -229,9 +229,7 @@ int tree_finish(struct tree *t, uint64_t now_ns)
 	uint64_t hash_left = HASH_MAX_BYTES;
 
 	t->now_ns = now_ns;
-	tree_later_need_all(t);
-	tree_later_free(t->later);
-	t->later = NULL;
+	tree_read_at_once(t);
 	tree_places_forget(t->places);
 	MAP_EACH (&t->paths, e) {
 		const struct noted *n = e->value;

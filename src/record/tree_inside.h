@@ -74,6 +74,7 @@ struct tree_name {
 struct tree_device {
 	uint64_t dev;
 	bool special; /* of the kernel's own making: nothing there is copied */
+	bool remote; /* a server keeps its files */
 	bool shifty; /* a directory's time of birth is not its own for ever (overlayfs) */
 	bool timeless; /* stores through a mapping do not show in a file's times (tmpfs) */
 	const char *path; /* something on it, or NULL */
@@ -123,6 +124,7 @@ struct tree_object {
 	int fd;
 	struct statx st;
 	bool special; /* its file system */
+	bool is_remote; /* likewise: others see who has a file open */
 	const struct tree_name *name;
 	const char *target; /* of a symlink; else NULL */
 	size_t target_len;

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "record/tree_inside.h"
@@ -23,6 +24,7 @@
 #define LATER_MIN_BYTES ((uint64_t)64 << 10)
 /* Each has a descriptor open, of which there may be few. */
 #define LATER_MAX 32u
+#define LATER_SHARE 8
 
 struct later_file {
 	struct later_file *next;
@@ -48,7 +50,7 @@ struct tree_later {
 	struct later_file *done, **done_end;
 	bool stop;
 
-	unsigned int nr_left; /* in any of these; the tracer's */
+	unsigned int nr_left, nr_most; /* in any of these; the tracer's */
 	atomic_bool has_done; /* a hint: there are some, or will be seen to be soon */
 };
 
@@ -119,8 +121,12 @@ static void *later_main(void *arg)
 struct tree_later *tree_later_new(struct trace_writer *writer)
 {
 	struct tree_later *l = xcalloc(1, sizeof(*l));
+	struct rlimit limit;
 
 	l->writer = writer;
+	l->nr_most = LATER_MAX;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur / LATER_SHARE < LATER_MAX)
+		l->nr_most = (unsigned int)(limit.rlim_cur / LATER_SHARE);
 	l->queue_end = &l->queue;
 	l->done_end = &l->done;
 	pthread_mutex_init(&l->lock, NULL);
@@ -174,11 +180,14 @@ bool tree_later_add(struct tree *t, const struct tree_object *o)
 	struct later_file *f;
 	int fd;
 
-	if (!l || !n || o->st.stx_size < LATER_MIN_BYTES || l->nr_left >= LATER_MAX || !start(l))
+	if (!l || !n || o->is_remote || o->st.stx_size < LATER_MIN_BYTES ||
+	    l->nr_left >= l->nr_most || !start(l))
 		return false;
 	fd = tree_open_to_read(o->fd, 0);
-	if (fd < 0)
+	if (fd < 0) {
+		tree_later_need_all(t); /* it may be that we have too many open */
 		return false;
+	}
 	f = xcalloc(1, sizeof(*f));
 	f->noted = n;
 	f->st = o->st;
@@ -316,4 +325,11 @@ void tree_later_need_all(struct tree *t)
 		}
 	} while (f);
 	tree_later_collect(t);
+}
+
+void tree_read_at_once(struct tree *t)
+{
+	tree_later_need_all(t);
+	tree_later_free(t->later);
+	t->later = NULL;
 }

@@ -63,6 +63,24 @@ static bool is_special_fs(unsigned long magic)
 	return false;
 }
 
+/* There a file that is removed while it is open may leave another name behind. */
+static bool is_remote_fs(unsigned long magic)
+{
+	switch (magic) {
+	case NFS_SUPER_MAGIC:
+	case SMB_SUPER_MAGIC:
+	case CIFS_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+	case FUSE_SUPER_MAGIC:
+	case V9FS_MAGIC:
+	case CEPH_SUPER_MAGIC:
+	case AFS_SUPER_MAGIC:
+	case CODA_SUPER_MAGIC:
+		return true;
+	}
+	return false;
+}
+
 static struct tree_device *device_of(struct tree *t, int fd, uint64_t dev)
 {
 	struct tree_device d = { .dev = dev };
@@ -75,6 +93,7 @@ static struct tree_device *device_of(struct tree *t, int fd, uint64_t dev)
 	}
 	if (fd >= 0 && !fstatfs(fd, &fs)) {
 		d.special = is_special_fs((unsigned long)fs.f_type);
+		d.remote = is_remote_fs((unsigned long)fs.f_type);
 		d.shifty = (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
 		d.timeless = (unsigned long)fs.f_type == TMPFS_MAGIC ||
 			     (unsigned long)fs.f_type == RAMFS_MAGIC;
@@ -98,6 +117,7 @@ bool tree_ask(struct tree *t, int fd, struct tree_object *ret)
 		return false;
 	device = device_of(t, fd, dev_of(&ret->st));
 	ret->special = device->special;
+	ret->is_remote = device->remote;
 	if (device->shifty)
 		ret->st.stx_mask &= ~STATX_BTIME;
 	return true;

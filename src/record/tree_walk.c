@@ -33,6 +33,7 @@ struct walk {
 	size_t at, len;
 	unsigned int nr_links;
 	bool follow, writes; /* as was asked for */
+	bool lost; /* where the kernel will come to is not known */
 	enum tree_when content;
 	unsigned int end_type;
 };
@@ -188,10 +189,10 @@ static void go_up(struct walk *w)
 	if (same_object(&w->cur.st, &w->root->o.st) || w->now.len <= 1)
 		return;
 	fd = openat(w->cur.fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (!tree_ask(w->t, fd, &o)) {
-		(void)close(fd); /* O_PATH: nothing to fail */
+	if (fd < 0 || !tree_ask(w->t, fd, &o)) {
+		if (fd >= 0)
+			(void)close(fd); /* O_PATH: nothing to fail */
+		w->lost = true;
 		return;
 	}
 	stand_in(w, &o, false);
@@ -253,13 +254,14 @@ static bool follow_link(struct walk *w, const struct tree_object *o)
 	size_t rest = w->len - w->at;
 
 	/* The kernel goes to the file itself, whatever the text says: only relative ones are meant as such. */
-	if (w->writes && o->special && (!o->target || o->target[0] == '/'))
-		tree_later_need_all(w->t);
+	w->lost |= o->special && (!o->target || o->target[0] == '/');
 	w->t->met_special_link |= o->special;
 	if (++w->nr_links > TREE_LINKS_MAX || !o->target ||
 	    o->target_len + 1 + rest >= sizeof(w->rest) ||
-	    (o->special && is_no_name(o->target, o->target_len)))
+	    (o->special && is_no_name(o->target, o->target_len))) {
+		w->lost = true;
 		return false;
+	}
 	memmove(w->rest + o->target_len + 1, w->rest + w->at, rest);
 	memcpy(w->rest, o->target, o->target_len);
 	w->rest[o->target_len] = '/';
@@ -310,12 +312,14 @@ static bool step(struct walk *w, const char *name, size_t len, bool last)
 	name_add(&first, name, len);
 	if (now.cut || first.cut) {
 		w->t->nr_incomplete++;
+		w->lost = true;
 		return false;
 	}
 	n = tree_get(w->t, &now);
 	n->flags |= NOTED_TOUCHED | (w->cur.special ? NOTED_SPECIAL : 0);
 	fd = openat(w->cur.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || !tree_ask(w->t, fd, &o)) {
+		w->lost |= errno != ENOENT;
 		touch_absent(w, &first, errno);
 		if (fd >= 0)
 			(void)close(fd); /* O_PATH: nothing to fail */
@@ -497,6 +501,7 @@ static bool begin(struct walk *w, struct tree *t, const struct walk_request *q)
 	w->tid = q->tid;
 	w->cur.fd = -1;
 	w->base = NULL;
+	w->lost = false;
 	w->at = w->nr_links = w->end_type = 0;
 	w->len = q->path_len;
 	w->follow = q->follow;
@@ -528,6 +533,10 @@ unsigned int tree_walk(struct tree *t, const struct walk_request *q)
 
 	if (begin(&w, t, q))
 		run(&w);
+	else
+		w.lost = true;
+	if (w.lost && q->writes)
+		tree_later_need_all(t);
 	end(&w);
 	return w.end_type;
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -190,6 +191,96 @@ static void test_opened_to_be_written_first(void **state)
 	assert_first_content("f");
 }
 
+/* From a directory that is gone no walk begins, but the kernel finds the way up. */
+static void test_written_from_nowhere(void **state)
+{
+	(void)state;
+	write_file("f", large);
+	OK(mkdir("gone", 0755));
+	keep_busy();
+	touch(below("f"));
+	touch_call(SC_chdir, "gone", NULL);
+	OK(chdir("gone"));
+	touch_call(SC_rmdir, below("gone"), NULL);
+	OK(rmdir(below("gone")));
+	settle();
+	touch_at(AT_FDCWD, "../f", O_WRONLY);
+	write_file(below("f"), other);
+	OK(chdir(top));
+	finish();
+	assert_first_content("f");
+}
+
+/* With that, the path begins at the descriptor. */
+static void test_resolved_otherwise(void **state)
+{
+	struct value how = value_struct(&arena, 7);
+	struct value args[ROW_ARGS_MAX] = { value_int(open(".", O_RDONLY | O_CLOEXEC)),
+					    value_str(&arena, "/f"), how };
+
+	(void)state;
+	how.fields->items[0] = value_uint(O_WRONLY);
+	how.fields->items[1] = value_uint(0);
+	how.fields->items[2] = value_uint(RESOLVE_IN_ROOT);
+	write_file("f", large);
+	keep_busy();
+	touch("f");
+	OK(tree_touch(tree, getpid(), row_by_id(SC_openat2), args, 5));
+	write_file("f", other);
+	(void)close((int)args[0].i);
+	finish();
+	assert_first_content("f");
+}
+
+/* A thread is in a call by which the name will lead to the file. */
+static void test_written_while_names_move(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_str(&arena, "f"), value_str(&arena, "s") };
+
+	(void)state;
+	write_file("f", large);
+	keep_busy();
+	touch("f");
+	OK(tree_touch(tree, getppid(), row_by_id(SC_symlink), args, 5));
+	touch_at(AT_FDCWD, "s", O_WRONLY);
+	write_file("f", other);
+	finish();
+	assert_first_content("f");
+}
+
+/* Requests of io_uring are made at any time: from the first on, all is read at once. */
+static void test_uring(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_uint(8) };
+
+	(void)state;
+	write_file("f", large);
+	write_file("g", large);
+	keep_busy();
+	touch("f");
+	OK(tree_touch(tree, getpid(), row_by_id(SC_io_uring_setup), args, 5));
+	touch("g");
+	write_file("f", other);
+	write_file("g", other);
+	finish();
+	assert_first_content("f");
+	assert_first_content("g");
+	assert_int_equal(count_entries(INITIAL, below("g")), 1);
+}
+
+/* The recording ends, and the program goes on unseen. */
+static void test_read_at_once(void **state)
+{
+	(void)state;
+	write_file("f", large);
+	keep_busy();
+	touch("f");
+	tree_read_at_once(tree);
+	write_file("f", other);
+	finish();
+	assert_first_content("f");
+}
+
 /* A recording that is given up does not wait. */
 static void test_given_up(void **state)
 {
@@ -211,6 +302,11 @@ int main(void)
 		LATER_TEST(test_written_by_descriptor),
 		LATER_TEST(test_removed),
 		LATER_TEST(test_opened_to_be_written_first),
+		LATER_TEST(test_written_from_nowhere),
+		LATER_TEST(test_resolved_otherwise),
+		LATER_TEST(test_written_while_names_move),
+		LATER_TEST(test_uring),
+		LATER_TEST(test_read_at_once),
 		LATER_TEST(test_given_up),
 	};
 

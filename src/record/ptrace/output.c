@@ -9,6 +9,7 @@
 
 void tracer_be_silent(struct tracer *tr)
 {
+	tree_read_at_once(tr->tree); /* from now on files may change unseen */
 	tr->silent = true;
 	MAP_EACH (&tr->all.by_tid, e)
 		tracer_set_active(tr, e->value, false, tracer_now(tr));

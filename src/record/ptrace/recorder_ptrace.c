@@ -345,8 +345,8 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 		(struct capture){ .memory = &tr.memory.memory, .feed = tr.feed, .policy = o->data };
 	tr.found = found_new();
 	tr.aio = aio_new();
-	/* Where some calls are not seen, a file may be changed by one of them. */
-	if (!o->wanted && !o->paths.wants && !agent_is_netless(&tr))
+	/* Where some calls are not seen, or what went before, a file may be changed by somebody unseen. */
+	if (!o->wanted && !o->paths.wants && !o->attach_pid && !agent_is_netless(&tr))
 		tree_options.later = tr.writer;
 	tr.tree = tree_new(tr.feed, &tree_options);
 	r = put_source(&tr);
