@@ -100,6 +100,53 @@ static void stay_on_one(const cpu_set_t *all, unsigned int seed)
 	must(sched_setaffinity(0, sizeof(*all), all), "sched_setaffinity");
 }
 
+struct worker {
+	volatile pid_t tid;
+	volatile bool end;
+};
+
+static void *work(void *p)
+{
+	struct worker *w = p;
+
+	w->tid = gettid();
+	while (!w->end)
+		(void)!fchdir(-1); /* fails, and is never the agent's */
+	return NULL;
+}
+
+/* Another thread is told where to run, at any moment, and shall do so. */
+static void place_other(const cpu_set_t *all)
+{
+	struct worker w = { .tid = 0 };
+	unsigned int i, cpu = 0;
+	cpu_set_t one, is;
+	pthread_t t;
+
+	while (!CPU_ISSET(cpu, all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	if (pthread_create(&t, NULL, work, &w))
+		give_up("thread");
+	while (!w.tid)
+		(void)usleep(100);
+	for (i = 0; i < 300; i++) {
+		const cpu_set_t *want = i % 2 ? all : &one;
+
+		must(sched_setaffinity(w.tid, sizeof(*want), want), "sched_setaffinity");
+		(void)usleep(100);
+		must(sched_getaffinity(w.tid, sizeof(is), &is), "sched_getaffinity");
+		if (!CPU_EQUAL(&is, want)) {
+			errno = 0;
+			give_up("the other thread may run on %d CPUs instead of %d", CPU_COUNT(&is),
+				CPU_COUNT(want));
+		}
+	}
+	w.end = true;
+	(void)pthread_join(t, NULL);
+}
+
 static void *exec_main(void *p)
 {
 	char **argv = p;
@@ -130,6 +177,7 @@ int mode_cpus(int argc, char **argv)
 		errno = 0;
 		give_up("%d CPUs instead of %s", CPU_COUNT(&want), argv[1]);
 	}
+	place_other(&want);
 	for (i = 0; i < nr; i++) {
 		some_calls("cpus", 2, (unsigned int)i);
 		must_be(&want, "the program");

@@ -149,19 +149,36 @@ bool calls_are_about_cpus(const struct tracee *t)
 	       (is_exec(t->row) && t->tid != t->pid);
 }
 
-/* Files that tell of a process, its status among them, are below its number or a name for it. */
-static bool leads_to_process(const char *path)
+/*
+ * Files that tell of a process where it may run, or does, are below its number or a name for it; by another
+ * way, as from a working directory, by what they are called there.
+ */
+static bool tells_of_process(const char *path)
 {
 	static const char proc[] = "/proc/";
-	const char *name = path + sizeof(proc) - 1;
+	const char *name = path + sizeof(proc) - 1, *last = strrchr(path, '/');
 
+	last = last ? last + 1 : path;
+	if (!strcmp(last, "status") || !strcmp(last, "stat") || !strcmp(last, "sched"))
+		return true;
 	if (strncmp(path, proc, sizeof(proc) - 1) != 0)
 		return false;
 	return (*name >= '0' && *name <= '9') || !strncmp(name, "self", 4) ||
 	       !strncmp(name, "thread-self", 11);
 }
 
-static void note_proc(struct tracee *t)
+/* All its threads can read what one of them has opened. */
+static void leave_in_peace(struct tracer *tr, const struct tracee *t)
+{
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *other = e->value;
+
+		if (other->pid == t->pid)
+			other->looks_at_cpus = true;
+	}
+}
+
+static void note_proc(struct tracer *tr, struct tracee *t)
 {
 	unsigned int i;
 
@@ -170,8 +187,8 @@ static void note_proc(struct tracee *t)
 
 		if (t->row->args[i].kind == KIND_PATH && d && d->bytes &&
 		    d->kept_bytes == d->len_bytes && /* and a NUL behind them */
-		    leads_to_process((const char *)d->bytes))
-			t->looks_at_cpus = true;
+		    !t->looks_at_cpus && tells_of_process((const char *)d->bytes))
+			leave_in_peace(tr, t);
 	}
 }
 
@@ -191,7 +208,7 @@ static void read_entry(struct tracer *tr, struct tracee *t)
 		return;
 	}
 	r = capture_entry(&tr->capture, t->row, t->regs, t->args);
-	note_proc(t);
+	note_proc(tr, t);
 	if (r >= 0)
 		r = aio_entry(tr->aio, &tr->capture, &call);
 	if (r >= 0)

@@ -35,7 +35,8 @@ static bool runs_alone(const struct tracer *tr, const struct tracee *t)
 	MAP_EACH (&tr->all.by_tid, e) {
 		const struct tracee *other = e->value;
 
-		if (other != t && other->state == TRACEE_RUNNING)
+		/* Who is in such a call may be about to say where this one shall run. */
+		if (other != t && (other->state == TRACEE_RUNNING || calls_are_about_cpus(other)))
 			return false;
 	}
 	return true;
