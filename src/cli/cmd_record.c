@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/buf.h"
@@ -289,25 +290,27 @@ static int read_agent_after(uint64_t *ret, struct err *err)
 	return 0;
 }
 
-/* Where the sites of files are kept; NULL: nowhere. The caller's to free. */
-static char *site_dir(const struct options *o)
+/* Where the sites of files are kept. */
+static void choose_cache(const struct options *o, struct record_options *ro)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	struct buf b = { 0 };
 
 	/* With what is known already the agent would enter at once. */
 	if (o->cache ? !*o->cache : getenv(AGENT_AFTER) != NULL)
-		return NULL;
-	if (o->cache)
-		buf_printf(&b, "%s/sites", o->cache);
-	else if (cache && *cache == '/')
-		buf_printf(&b, "%s/reprise/sites", cache);
-	else if (home && *home == '/')
-		buf_printf(&b, "%s/.cache/reprise/sites", home);
-	else
-		return NULL;
-	(void)buf_str(&b);
-	return (char *)b.data;
+		return;
+	if (o->cache) {
+		ro->cache.dir = o->cache;
+		ro->cache.below = "sites";
+	} else if (cache && *cache == '/') {
+		ro->cache.dir = cache;
+		ro->cache.below = "reprise/sites";
+	} else if (home && *home == '/') {
+		ro->cache.dir = home;
+		ro->cache.below = ".cache/reprise/sites";
+	}
+	/* What was named for that is made, but not the user's home. */
+	if (ro->cache.dir && ro->cache.dir != home)
+		(void)mkdir(ro->cache.dir, 0700); /* or there is none */
 }
 
 static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
@@ -345,7 +348,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 		.clock = o->clock,
 	};
 	AUTO_FREE char **argv = xcalloc((size_t)nr_operands + 1, sizeof(*argv));
-	AUTO_FREE char *name = NULL, *sites = NULL;
+	AUTO_FREE char *name = NULL;
 	AUTO_FREE bool *wanted = NULL;
 	struct chosen_paths paths = { 0 };
 	struct err err = { "" };
@@ -369,7 +372,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 	if (choose_rows(o, &wanted, &err) < 0)
 		return cli_fail(cli, &err);
 	ro.wanted = wanted;
-	ro.site_dir = sites = site_dir(o);
+	choose_cache(o, &ro);
 	status = choose_paths(o, &paths, &ro, &err) < 0 ? cli_fail(cli, &err) : record(cli, o, &ro);
 	chosen_paths_release(&paths);
 	return status;

@@ -55,7 +55,10 @@ struct record_options {
 	enum record_on_death on_death;
 	enum record_net net; /* of the agent */
 	enum record_clock clock; /* likewise */
-	const char *site_dir; /* where what it finds in files is kept for later; NULL: nowhere */
+	/* Where what it finds in files is kept for later: in a directory that is there; NULL: nowhere. */
+	struct {
+		const char *dir, *below;
+	} cache;
 };
 
 /*

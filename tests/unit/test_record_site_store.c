@@ -59,7 +59,7 @@ static void look_through_libc(struct sites *ret, struct site_key *ret_key)
 	(void)dl_iterate_phdr(find_libc, path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0 && !fstat(fd, &st));
-	site_store_key(fd, (uint64_t)st.st_size, ret_key);
+	site_store_key(fd, &st, ret_key);
 	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	assert_true(p != MAP_FAILED);
 	sites_find(p, (size_t)st.st_size, ret);
@@ -98,7 +98,7 @@ static void assert_equal(const struct sites *a, const struct sites *b)
 
 static void test_found_and_stored(void **state)
 {
-	struct site_store *s = site_store_open(cache);
+	struct site_store *s = site_store_open(dir, "a/b");
 	struct sites found, loaded;
 	struct site_key key;
 
@@ -115,7 +115,7 @@ static void test_found_and_stored(void **state)
 	site_store_save(s, &key, &found);
 	site_store_close(s);
 
-	s = site_store_open(cache);
+	s = site_store_open(dir, "a/b");
 	assert_false(site_store_is_empty(s));
 	assert_true(site_store_load(s, &key, &loaded));
 	assert_equal(&found, &loaded);
@@ -154,8 +154,8 @@ static void open_stored(const struct site_key *key, uint8_t *ret, size_t *ret_le
 /* Whatever byte of it is another one, or missing, it is not believed. */
 static void test_damaged(void **state)
 {
-	struct site_store *s = site_store_open(cache);
-	struct site_key key = { "ab12-3" };
+	struct site_store *s = site_store_open(dir, "a/b");
+	struct site_key key = { "ab12-3-4" };
 	uint8_t bytes[256];
 	struct sites loaded;
 	size_t len, i;
@@ -163,15 +163,17 @@ static void test_damaged(void **state)
 	(void)state;
 	store_one(s, &key);
 	open_stored(&key, bytes, &len);
-	assert_true(site_store_parse(bytes, len, &loaded));
+	assert_true(site_store_parse(&key, bytes, len, &loaded));
 	assert_int_equal(loaded.list.items[0].nr, 39);
 	assert_int_equal(loaded.nr_left, 3);
 	sites_release(&loaded);
+	/* Nor is it by another name. */
+	assert_false(site_store_parse(&(struct site_key){ "ab12-3-5" }, bytes, len, &loaded));
 	for (i = 0; i < len; i++) {
 		bytes[i] ^= 0x40;
-		assert_false(site_store_parse(bytes, len, &loaded));
+		assert_false(site_store_parse(&key, bytes, len, &loaded));
 		bytes[i] ^= 0x40;
-		assert_false(site_store_parse(bytes, i, &loaded));
+		assert_false(site_store_parse(&key, bytes, i, &loaded));
 	}
 	site_store_close(s);
 }
@@ -179,8 +181,8 @@ static void test_damaged(void **state)
 /* What others could have written is not read, and nothing of theirs is written to. */
 static void test_others(void **state)
 {
-	struct site_store *s = site_store_open(cache);
-	struct site_key key = { "cd-1" };
+	struct site_store *s = site_store_open(dir, "a/b");
+	struct site_key key = { "cd-1-2" };
 	struct sites loaded;
 	char path[512];
 
@@ -196,15 +198,28 @@ static void test_others(void **state)
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_false(site_store_load(s, &key, &loaded));
 	site_store_close(s);
+	(void)snprintf(path, sizeof(path), "%s/moved", dir);
 	assert_int_equal(chmod(cache, 0777), 0);
-	assert_null(site_store_open(cache));
-	assert_null(site_store_open("/proc/none"));
+	assert_null(site_store_open(dir, "a/b"));
+	assert_int_equal(chmod(cache, 0700), 0);
+	assert_int_equal(rename(cache, path), 0);
+	assert_int_equal(symlink(path, cache), 0);
+	assert_null(site_store_open(dir, "a/b"));
+	assert_null(site_store_open("/proc", "none"));
+	(void)snprintf(path, sizeof(path), "%s/none", dir);
+	assert_null(site_store_open(path, "a"));
+	assert_int_equal(access(path, F_OK), -1);
+	if (geteuid() == 0) {
+		assert_int_equal(mkdir(path, 0755), 0);
+		assert_int_equal(chown(path, 12345, 12345), 0);
+		assert_null(site_store_open(path, "a"));
+	}
 }
 
 /* It does not grow for ever, and of files that are not its own it removes none. */
 static void test_many(void **state)
 {
-	struct site_store *s = site_store_open(cache);
+	struct site_store *s = site_store_open(dir, "a/b");
 	struct site_key key;
 	struct sites loaded;
 	char path[512];
@@ -214,12 +229,12 @@ static void test_many(void **state)
 	(void)snprintf(path, sizeof(path), "%s/precious", cache);
 	assert_true(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0);
 	for (i = 0; i < 1030; i++) {
-		(void)snprintf(key.text, sizeof(key.text), "%x-1", i);
+		(void)snprintf(key.text, sizeof(key.text), "%x-1-2", i);
 		store_one(s, &key);
 	}
 	assert_true(site_store_load(s, &key, &loaded));
 	sites_release(&loaded);
-	assert_false(site_store_load(s, &(struct site_key){ "5-1" }, &loaded));
+	assert_false(site_store_load(s, &(struct site_key){ "5-1-2" }, &loaded));
 	assert_int_equal(access(path, F_OK), 0);
 	site_store_close(s);
 }

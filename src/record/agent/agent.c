@@ -48,7 +48,8 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 	a->runs_beside = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	clocks_choose(&a->clocks, tr->o->clock);
 	ticks_init(&a->ticks, tr->start_ns, a->clocks.by_kernel);
-	a->store = tr->o->site_dir ? site_store_open(tr->o->site_dir) : NULL;
+	if (tr->o->cache.dir)
+		a->store = site_store_open(tr->o->cache.dir, tr->o->cache.below);
 	rules_build(tr->o->data, tr->o->wanted, &tr->o->paths, a->rules);
 	if (a->netless)
 		netless_free_calls(a, tr->o->wanted);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   magic, version | nr_left | nr of sites | site ... | XXH3-64 of all before
+ *   magic, version | nr_left | nr of sites | site ... | XXH3-64 of all before, and of the key
  *   site: window, nr_insns, window_bytes, pad_bytes, used, bytes of the window
  *
  * Little-endian. The version is that of the rules by which sites are chosen, too.
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,7 @@
 #define BEGIN_BYTES 4096u
 #define BUILD_ID_MAX_BYTES 64u
 #define HEX_DIGITS "0123456789abcdef"
+#define NEW_PREFIX "new-"
 
 struct site_store {
 	int fd; /* of the directory */
@@ -57,15 +59,20 @@ static DIR *list(int dir_fd)
 	return d;
 }
 
-/* BUILD-ID "-" SIZE, see site_store_key(). */
+/* BUILD-ID "-" SIZE "-" TIME, see site_store_key(). */
 static bool is_key(const char *name)
 {
-	size_t n = strspn(name, HEX_DIGITS);
+	unsigned int nr_parts = 0;
+	size_t n;
 
-	return n && name[n] == '-' && name[n + 1] &&
-	       !name[n + 1 + strspn(name + n + 1, HEX_DIGITS)];
+	while ((n = strspn(name, HEX_DIGITS))) {
+		nr_parts++;
+		name += n + (name[n] == '-');
+	}
+	return !*name && nr_parts == 3;
 }
 
+/* Files of ours, those that were not finished among them. */
 static unsigned int count_entries(int dir_fd, bool remove)
 {
 	unsigned int nr = 0;
@@ -73,7 +80,7 @@ static unsigned int count_entries(int dir_fd, bool remove)
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		if (!is_key(e->d_name))
+		if (!is_key(e->d_name) && strncmp(e->d_name, NEW_PREFIX, strlen(NEW_PREFIX)) != 0)
 			continue;
 		nr++;
 		if (remove)
@@ -84,30 +91,39 @@ static unsigned int count_entries(int dir_fd, bool remove)
 	return nr;
 }
 
-static void make_directories(const char *dir)
+/* -1, and closed, when it is somebody else's. */
+static int keep_own(int fd)
 {
-	char *path = xstrdup(dir), *slash = path;
+	struct stat st;
 
-	/* What cannot be made is not there when it is opened. */
-	while (*slash && (slash = strchr(slash + 1, '/'))) {
-		*slash = 0;
-		(void)mkdir(path, 0700);
-		*slash = '/';
-	}
-	(void)mkdir(path, 0700);
-	free(path);
+	if (fd < 0 || (!fstat(fd, &st) && st.st_uid == geteuid()))
+		return fd;
+	(void)close(fd); /* only read from */
+	return -1;
 }
 
-struct site_store *site_store_open(const char *dir)
+/* The directory of that name, made if need be; -1: there is none, or it is somebody else's. Takes over dir_fd. */
+static int go_down(int dir_fd, const char *name)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd;
+
+	(void)mkdirat(dir_fd, name, 0700); /* if it is not there then, it cannot be opened */
+	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	(void)close(dir_fd); /* only read from */
+	return keep_own(fd);
+}
+
+/* What is given must be ours as well, so that root does not leave things in the homes of others. */
+struct site_store *site_store_open(const char *dir, const char *below)
+{
+	int fd = keep_own(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	AUTO_FREE char *parts = xstrdup(below);
+	char *rest = parts, *part;
 	struct site_store *s;
 	struct stat st;
 
-	if (fd < 0) {
-		make_directories(dir);
-		fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	}
+	while (fd >= 0 && (part = strsep(&rest, "/")))
+		fd = go_down(fd, part);
 	if (fd < 0)
 		return NULL;
 	if (!is_ours(fd, S_IFDIR, &st)) {
@@ -192,7 +208,8 @@ static const uint8_t *build_id_of(const uint8_t *file, size_t len, size_t *ret_l
 	return found;
 }
 
-void site_store_key(int fd, uint64_t size_bytes, struct site_key *ret)
+/* The time tells files apart whose build-ids were chosen by hand. */
+void site_store_key(int fd, const struct stat *st, struct site_key *ret)
 {
 	uint8_t begin[BEGIN_BYTES];
 	ssize_t n = pread_full(fd, begin, sizeof(begin), 0);
@@ -203,8 +220,9 @@ void site_store_key(int fd, uint64_t size_bytes, struct site_key *ret)
 	if (!id)
 		return;
 	put_hex(ret->text, id, len);
-	(void)snprintf(ret->text + 2 * len, sizeof(ret->text) - 2 * len, "-%llx",
-		       (unsigned long long)size_bytes);
+	(void)snprintf(ret->text + 2 * len, sizeof(ret->text) - 2 * len, "-%llx-%llx%08lx",
+		       (unsigned long long)st->st_size, (unsigned long long)st->st_mtim.tv_sec,
+		       (unsigned long)st->st_mtim.tv_nsec);
 }
 
 /* Files. */
@@ -233,13 +251,18 @@ static size_t get_site(const uint8_t *p, size_t len, struct site *ret)
 	return SITE_HEAD_BYTES + s.window_bytes;
 }
 
-bool site_store_parse(const uint8_t *p, size_t len, struct sites *ret)
+static uint64_t sum_of(const struct site_key *key, const uint8_t *p, size_t len)
+{
+	return XXH3_64bits(p, len) ^ XXH3_64bits(key->text, strlen(key->text));
+}
+
+bool site_store_parse(const struct site_key *key, const uint8_t *p, size_t len, struct sites *ret)
 {
 	uint64_t nr, i, last = 0;
 
 	*ret = (struct sites){ 0 };
 	if (len < HEAD_BYTES + SUM_BYTES || memcmp(p, MAGIC, sizeof(MAGIC)) ||
-	    get_le64(p + len - SUM_BYTES) != XXH3_64bits(p, len - SUM_BYTES))
+	    get_le64(p + len - SUM_BYTES) != sum_of(key, p, len - SUM_BYTES))
 		return false;
 	ret->nr_left = get_le64(p + 16);
 	nr = get_le64(p + 24);
@@ -276,14 +299,14 @@ bool site_store_load(const struct site_store *s, const struct site_key *key, str
 		return false;
 	p = xmalloc((size_t)st.st_size);
 	is_good = pread_full(fd, p, (size_t)st.st_size, 0) == st.st_size &&
-		  site_store_parse(p, (size_t)st.st_size, &found);
+		  site_store_parse(key, p, (size_t)st.st_size, &found);
 	free(p);
 	if (is_good)
 		*ret = found;
 	return is_good;
 }
 
-void site_store_print(const struct sites *sites, struct buf *ret)
+void site_store_print(const struct site_key *key, const struct sites *sites, struct buf *ret)
 {
 	uint8_t head[HEAD_BYTES] = MAGIC, sum[SUM_BYTES];
 	size_t i;
@@ -303,35 +326,34 @@ void site_store_print(const struct sites *sites, struct buf *ret)
 		buf_put(ret, one, sizeof(one));
 		buf_put(ret, s->bytes, s->window_bytes);
 	}
-	put_le64(sum, XXH3_64bits(ret->data, ret->len));
+	put_le64(sum, sum_of(key, ret->data, ret->len));
 	buf_put(ret, sum, sizeof(sum));
 }
 
-/* Whole or not at all, whoever else saves the same. */
+/* Whole or not at all, whoever else saves the same, on whatever machine. */
 void site_store_save(struct site_store *s, const struct site_key *key, const struct sites *sites)
 {
+	char name[sizeof(NEW_PREFIX) + 2 * 8] = NEW_PREFIX;
 	struct buf b = { 0 };
-	char name[64];
+	uint8_t some[8];
 	bool done;
 	int fd;
 
-	if (!key->text[0] || sites->is_blind)
+	if (!key->text[0] || sites->is_blind || getrandom(some, sizeof(some), 0) != sizeof(some))
 		return;
 	if (s->nr_entries >= ENTRIES_MAX) {
 		(void)count_entries(s->fd, true);
 		s->nr_entries = 0;
 	}
-	(void)snprintf(name, sizeof(name), "new-%d", (int)getpid());
-	(void)unlinkat(s->fd, name, 0); /* of one that was killed */
+	put_hex(name + strlen(NEW_PREFIX), some, sizeof(some));
 	fd = openat(s->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	site_store_print(sites, &b);
+	s->nr_entries += faccessat(s->fd, key->text, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+	site_store_print(key, sites, &b);
 	done = !write_full(fd, b.data, b.len);
 	done &= !close(fd);
 	if (!done || renameat(s->fd, name, s->fd, key->text))
 		(void)unlinkat(s->fd, name, 0); /* it is no use */
-	else
-		s->nr_entries++;
 	buf_release(&b);
 }

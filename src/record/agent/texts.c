@@ -73,7 +73,7 @@ static struct text_file *file_of(struct agent *a, int fd)
 	f->size_bytes = st.st_size;
 	f->fd = -1;
 	if (a->store) {
-		site_store_key(fd, (uint64_t)st.st_size, &f->key);
+		site_store_key(fd, &st, &f->key);
 		if (site_store_load(a->store, &f->key, &f->sites))
 			return f;
 	}
