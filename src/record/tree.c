@@ -487,7 +487,7 @@ static bool needs_all(const struct row *row, uint8_t use)
 	case SC_utimensat:
 		return true;
 	}
-	return use & USE_MOVES_BASE || row_class(row) == C_URING;
+	return use & USE_MOVES_BASE;
 }
 
 static bool removes_directory(const struct row *row, const struct value *args)
