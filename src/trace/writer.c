@@ -199,15 +199,13 @@ static int claim(struct trace_feed *f, uint64_t bytes)
 		f->credit_bytes += CREDIT_BYTES;
 		return 0;
 	}
-	if (sink_claim(k, bytes))
-		return 0;
-	r = sink_extend(k, bytes);
-	if (!r && sink_claim(k, bytes))
-		return 0;
+	do {
+		if (sink_claim(k, bytes))
+			return 0;
+		r = sink_extend(k, bytes);
+	} while (!r); /* another feed may have been faster */
 	if (f->at_end && sink_claim_end(k, bytes))
 		return 0;
-	/* Another feed may have been faster. */
-	r = r ? r : -ENOSPC;
 	if (!sink_error(k))
 		atomic_store_explicit(&f->writer->full, r, memory_order_relaxed);
 	return r;

@@ -177,6 +177,69 @@ static void test_two_feeds(void **state)
 	trace_iter_close(it);
 }
 
+#define NR_LARGE_BLOBS 4u
+#define SMALL_BLOB_BYTES 512u
+
+/* Other data each time, as much by small blobs as by large ones; not through helpers that assert. */
+static void *put_blobs(void *arg)
+{
+	struct worker *k = arg;
+	size_t len = k->tid % 2 ? BLOB_MAX_BYTES : SMALL_BLOB_BYTES;
+	uint64_t nr = NR_LARGE_BLOBS * (BLOB_MAX_BYTES / len), n;
+	uint64_t *bytes = xcalloc(1, len);
+	struct blob_ref ref;
+
+	for (n = 0; n < nr && !k->r; n++) {
+		bytes[0] = (uint64_t)k->tid << 32 | n;
+		k->r = trace_feed_blob(k->f, (uint8_t *)bytes, len, &ref);
+	}
+	if (!k->r)
+		k->r = trace_feed_flush(k->f);
+	free(bytes);
+	return NULL;
+}
+
+static void put_by_many(void)
+{
+	struct trace_writer_options o = { .replace = true,
+					  .reserve = true,
+					  .pack_after_ns = UINT64_C(1) << 60 };
+	struct trace_writer_totals totals;
+	struct worker k[4];
+	pthread_t threads[4];
+	unsigned int i;
+
+	begin_with(&o);
+	for (i = 0; i < ARRAY_LEN(k); i++) {
+		k[i] = (struct worker){ .w = writer,
+					.f = trace_writer_add_feed(writer),
+					.tid = i + 1 };
+		assert_int_equal(pthread_create(&threads[i], NULL, put_blobs, &k[i]), 0);
+	}
+	for (i = 0; i < ARRAY_LEN(k); i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(k[i].r, 0);
+	}
+	OK(trace_writer_sync(writer, &err));
+	totals = trace_writer_totals(writer);
+	assert_int_equal(totals.blob_bytes, ARRAY_LEN(k) * NR_LARGE_BLOBS * BLOB_MAX_BYTES);
+	end();
+	assert_whole();
+}
+
+/*
+ * Who finds that another one has taken what it had reserved must not take that for a full disk.
+ * In small files, for which room is reserved the most often.
+ */
+static void test_feeds_that_reserve(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 60; i++)
+		put_by_many();
+}
+
 static long max_rss_kib(void)
 {
 	struct rusage u;
@@ -559,6 +622,7 @@ int main(void)
 		TEST(test_item_without_section),
 		TEST(test_metadata),
 		TEST(test_two_feeds),
+		TEST(test_feeds_that_reserve),
 		TEST(test_event_too_large),
 		TEST(test_row_that_the_table_lacks),
 		TEST(test_reading_while_writing),
