@@ -8,8 +8,12 @@
 
 #define NR_DEFAULT ((size_t)1 << 17)
 #define WAYS 4
-/* As many sets at first, as a short recording would pay for more; all of them before they are full. */
+/*
+ * As many sets at first, as a short recording would pay for more; then some more, and all of them
+ * before these are full. Only all of them are worth huge pages.
+ */
 #define SETS_FIRST ((size_t)512)
+#define SETS_NEXT ((size_t)4096)
 
 struct known_blob {
 	struct hash128 hash;
@@ -24,19 +28,18 @@ static struct known_blob *set_of(const struct known *k, struct hash128 hash)
 	return &k->items[(hash.low & k->mask) * WAYS];
 }
 
-/* A small table would be less than a huge page. */
 static void make(struct known *k, size_t sets)
 {
 	size_t size = sets * WAYS * sizeof(*k->items);
 
-	k->items = sets > SETS_FIRST ? huge_alloc(size) : xcalloc(1, size);
+	k->items = sets > SETS_NEXT ? huge_alloc(size) : xcalloc(1, size);
 	k->mask = sets - 1;
 	k->nr_put = 0;
 }
 
 static void unmake(struct known_blob *items, size_t sets)
 {
-	if (sets > SETS_FIRST)
+	if (sets > SETS_NEXT)
 		huge_free(items, sets * WAYS * sizeof(*items));
 	else
 		free(items);
@@ -89,7 +92,7 @@ static void grow(struct known *k)
 	struct known_blob *old = k->items;
 	size_t nr = k->mask + 1, i;
 
-	make(k, k->sets_max);
+	make(k, nr < SETS_NEXT && SETS_NEXT < k->sets_max ? SETS_NEXT : k->sets_max);
 	for (i = 0; i < nr * WAYS; i++) {
 		if (old[i].blob)
 			put(k, &old[i]);

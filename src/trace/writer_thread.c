@@ -35,10 +35,10 @@
 #define SPARE_BATCHES 5
 #define INDEX_ENTRIES_MAX 1024
 /*
- * Memory in huge pages is got in a sixth of the time, if it is used whole. So the first batches,
- * which may be all that a short recording needs, are in small ones, until so much is written.
+ * Memory in huge pages is got in a sixth of the time, if it is used whole, and if it is there: where the
+ * host of a virtual machine has to find it first, a single one takes up to 10 ms. So only a recording
+ * that has written so much gets it.
  */
-#define SMALL_BATCHES 3
 #define HUGE_FROM_BYTES ((uint64_t)256 << 20)
 /*
  * Packing data costs more than writing it, so it is done only while the program
@@ -543,8 +543,7 @@ struct batch *sink_take_batch(struct sink *k, size_t room_bytes)
 		k->free_list = b->next;
 	else
 		k->nr_allocated++;
-	huge = b ? b->is_huge || k->totals.file_bytes >= HUGE_FROM_BYTES
-		 : k->nr_allocated > SMALL_BATCHES;
+	huge = (b && b->is_huge) || k->totals.file_bytes >= HUGE_FROM_BYTES;
 	pthread_mutex_unlock(&k->lock);
 	if (!b) {
 		b = xmalloc(sizeof(*b)); /* its blocks are written when they are added */
