@@ -50,6 +50,12 @@ static uint8_t use_of(const struct row *row)
 	case SC_execveat:
 		use |= USE_CONTENT | USE_NEW_THREAD;
 		break;
+	case SC_fork:
+	case SC_vfork:
+	case SC_clone:
+	case SC_clone_backwards:
+	case SC_clone3:
+		return USE_NEW_THREAD;
 	case SC_exit:
 	case SC_exit_group:
 		return USE_ENDS;
@@ -77,8 +83,6 @@ static uint8_t use_of(const struct row *row)
 	}
 	if (row_class(row) == C_CWD)
 		use |= USE_MOVES_BASE;
-	if (row_class(row) == C_PROC && row->result == RESULT_PID)
-		use |= USE_NEW_THREAD;
 	return use;
 }
 
