@@ -59,7 +59,7 @@
 #define END_BYTES ((uint64_t)8 << 10)
 /* Reserved at a time: so much of what there is, as what is not needed was for nothing. */
 #define RESERVE_SHARE 16
-#define RESERVE_MIN_BYTES ((uint64_t)1 << 20)
+#define RESERVE_MIN_BYTES ((uint64_t)512 << 10)
 #define RESERVE_MAX_BYTES ((uint64_t)16 << 20)
 
 struct sink {
