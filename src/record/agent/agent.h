@@ -64,6 +64,8 @@ void agent_end_thread(struct tracer *tr, struct tracee *t);
 void agent_take_exec(struct tracer *tr, struct tracee *t);
 /* It has another image now: the old one's state is dropped. */
 void agent_leave_image(struct tracer *tr, struct tracee *t);
+/* The agent will enter the first program at its execve, if it can. */
+bool agent_will_enter(const struct tracer *tr);
 /* The thread is stopped at the end of its execve, to begin at ip: the agent enters, later, or not. */
 void agent_enter_image(struct tracer *tr, struct tracee *t, uint64_t ip);
 /* The thread is stopped at the end of any other call, made by the instruction before ip: likewise. */

@@ -73,13 +73,23 @@ void agent_programs_release(struct agent *a)
 	map_release(&a->programs);
 }
 
+static bool knows_places(const struct agent *a)
+{
+	return a->nr_images || (a->store && !site_store_is_empty(a->store));
+}
+
 static bool gains_at_once(const struct agent *a, const struct agent_program *p)
 {
 	if (!p)
 		return false;
-	if (!a->nr_images && (!a->store || site_store_is_empty(a->store)))
+	if (!knows_places(a))
 		return p->nr_calls >= MANY_CALLS_FIRST;
 	return !p->is_known || p->nr_calls >= MANY_CALLS;
+}
+
+bool agent_will_enter(const struct tracer *tr)
+{
+	return tr->agent && (!tr->agent->after_calls || knows_places(tr->agent));
 }
 
 /* Hopes. */

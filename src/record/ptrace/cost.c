@@ -99,7 +99,7 @@ uint64_t cost_slowdown_percent(const struct cost *c)
 	double untraced_ns = (double)c->idle_ns +
 			     (double)clock_sub_ns(elapsed_ns, c->idle_ns) * (share < 1 ? share : 1);
 
-	if (!c->ended_ns || alone_ns <= 0 || untraced_ns <= 0)
+	if (!c->begun_ns || !c->ended_ns || alone_ns <= 0 || untraced_ns <= 0)
 		return 0;
 	return (uint64_t)((double)elapsed_ns / untraced_ns * 100);
 }

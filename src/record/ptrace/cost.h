@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Calls that the child makes to measure stops. */
+/* Calls that the child makes to measure stops; without them nothing is told. */
 #define COST_NR_TRIALS 8
 
 struct rusage;

@@ -60,6 +60,7 @@ struct launch {
 	/* A byte from the child when it may be traced, and one back when it is: its end is the second. */
 	int go[2];
 	struct sock_fprog filter; /* len 0: none */
+	unsigned int nr_trials; /* calls that do nothing, by which is seen what a stop costs */
 };
 
 static bool wait_for_byte(int fd)
@@ -100,8 +101,7 @@ static NORETURN void child_main(struct launch *l)
 		    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || !set_filter(&l->filter)))
 			goto failed;
 	}
-	/* What a stop costs, seen by calls that do nothing. */
-	for (i = 0; i < COST_NR_TRIALS; i++)
+	for (i = 0; i < l->nr_trials; i++)
 		(void)syscall(SYS_getppid);
 	execv(l->path, l->argv);
 failed:
@@ -213,6 +213,8 @@ int tracer_launch(struct tracer *tr, struct err *err)
 			filter_build(tr->o->wanted, tr->filter_mark, tr->agent != NULL, &l.filter);
 		tr->filtered = true;
 	}
+	/* Nothing is said of a program that hardly stops. */
+	l.nr_trials = agent_will_enter(tr) ? 0 : COST_NR_TRIALS;
 	tr->all.are_movable = tr->o->on_death == RECORD_DIE_TOO && !tr->o->wanted;
 	r = start_child(tr, &l, err);
 	if (!r) {
