@@ -104,7 +104,8 @@ void known_add(struct known *k, const struct blob_ref *ref)
 {
 	struct known_blob b = { .hash = ref->hash, .blob = ref->blob, .age = ++k->age };
 
-	if (k->nr_put > k->mask && k->mask + 1 < k->sets_max)
+	/* With so few there is hardly a set that is full. */
+	if (k->nr_put > k->mask / 2 && k->mask + 1 < k->sets_max)
 		grow(k);
 	put(k, &b);
 }
