@@ -525,6 +525,60 @@ def names():
             expect(f.read() != name, f"{name} was not changed")
 
 
+# Two processes read half of the files each, and may change each right after, in one way or another.
+LARGE_FILES = """
+import os, sys
+names = sorted(os.listdir("large"))
+os.chdir("large")
+
+def change(name, how):
+    if how == 0:
+        os.truncate(name, 100)
+    elif how == 1:
+        os.rename(name, name + ".moved")
+    elif how == 2:
+        os.unlink(name)
+    elif how == 3:
+        with open(name, "r+b") as f:
+            f.seek(-1, os.SEEK_END)
+            f.write(b"changed")
+    elif how == 4:
+        with open(name, "wb") as f:
+            f.write(b"new")
+
+child = os.fork()
+for i, name in enumerate(names):
+    if i % 2 == (child == 0):
+        with open(name, "rb") as f:
+            f.read(1)
+        change(name, i // 2 % 6 if sys.argv[1] == "changed" else None)
+if not child:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@case("large files are kept as they were, read while the program goes on, and changes them or not")
+def large_files():
+    contents = {f"f{i:02}": os.urandom((1 << 20) + i * 40000) for i in range(24)}
+    for what in ("changed", "left"):
+        shutil.rmtree("large", ignore_errors=True)
+        shutil.rmtree("again", ignore_errors=True)
+        os.mkdir("large")
+        os.mkdir("again")
+        for name, content in contents.items():
+            with open("large/" + name, "wb") as f:
+                f.write(content)
+        _, err = record(sys.executable, "-c", LARGE_FILES, what, options=["--force"])
+        equal(err, b"", "what was said")
+        Trace().must_be_whole()
+        status, _, err = run(REPRISE, "init", "trace", "again")
+        equal(status, 0, err.decode())
+        for name, content in contents.items():
+            with open(f"again{os.path.realpath('large')}/{name}", "rb") as f:
+                expect(f.read() == content, f"{name} is not as it was at the start")
+
+
 @case("32 MiB in one write, read into 1024 pieces, and memory that is not there")
 def huge():
     record(TORTURE, "huge", "32", options=["--contents=0"])
