@@ -733,6 +733,6 @@ struct trace_writer_totals trace_writer_totals(struct trace_writer *w)
 
 	sink_totals(w->sink, &t);
 	t.nr_streams = w->next_stream;
-	t.nr_losses = w->nr_losses;
+	t.nr_losses = w->nr_losses + !!w->full; /* closing will say so */
 	return t;
 }

@@ -578,14 +578,17 @@ def max_size_holds():
         f.write(random.Random(1).randbytes(8 << 20))
     for limit, words in ((2 << 20, ["cat", "large"]), (1 << 20, [TORTURE, "threads", "8", "3000"]),
                          (100 << 10, ["sh", "-c", "for i in 1 2 3; do cat /proc/self/maps; done"])):
-        p = start(record_argv(*words, options=[f"--max-size={limit}", "--force"]),
-                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        argv = record_argv(*words, options=[f"--max-size={limit}", "--force"])
+        argv.remove("-q")
+        p = start(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         status, _, err = finish(p)
         equal(status, 0, f"exit status\n{err.decode()}")
         # There may be no event in it: the contents of the program's own files come first.
         _, check = Trace().check()
         equal((check["intact"], check["closed"]), (True, True), "intact, closed")
         expect(b"largest size" in err and check["ledger"] > 0, f"nothing is said: {err!r}")
+        expect(b"%d ledger entr" % check["ledger"] in err,
+               f"ledger entries: not {check['ledger']} in {err!r}")
         size = os.stat("trace").st_size
         expect(size <= limit, f"{words[0]}: the trace has {size} bytes, not {limit}")
     p = start(record_argv("true", options=["--max-size=1k", "--force"]), stderr=subprocess.PIPE)
