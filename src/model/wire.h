@@ -194,6 +194,7 @@ struct wire_piece {
 #define WIRE_RULE_FAILS 512 /* only if there is nothing by the name in its first register */
 #define WIRE_RULE_NOT_PROC                                                                         \
 	1024 /* not with a path below /proc: what is there may tell what the recorder does */
+#define WIRE_RULE_WRITABLE 2048 /* only if its first register is of a file opened for writing */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */

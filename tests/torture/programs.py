@@ -579,6 +579,44 @@ def large_files():
                 expect(f.read() == content, f"{name} is not as it was at the start")
 
 
+CHANGE_READ_ONLY = """
+import os
+for name in sorted(os.listdir("files")):
+    fd = os.open("files/" + name, os.O_RDONLY)
+    os.fstat(fd)
+    os.fchmod(fd, 0o600)
+    try:
+        os.setxattr(fd, "user.x", b"new")
+        os.removexattr(fd, "user.x")
+    except OSError:
+        pass
+    os.close(fd)
+"""
+
+
+@case("what a file was is noted before it is changed by a descriptor for reading")
+def change_read_only():
+    os.mkdir("files")
+    os.mkdir("again")
+    has_xattrs = True
+    for i in range(100):
+        with open(f"files/{i}", "wb") as f:
+            os.fchmod(f.fileno(), 0o640)
+        try:
+            os.setxattr(f"files/{i}", "user.x", b"old")
+        except OSError:
+            has_xattrs = False
+    record(sys.executable, "-c", CHANGE_READ_ONLY)
+    Trace().must_be_whole()
+    status, _, err = run(REPRISE, "init", "trace", "again")
+    equal(status, 0, err.decode())
+    for i in range(100):
+        name = f"again{os.path.realpath('files')}/{i}"
+        equal(os.stat(name).st_mode & 0o777, 0o640, f"mode of {i}")
+        if has_xattrs:
+            equal(os.getxattr(name, "user.x"), b"old", f"attribute of {i}")
+
+
 @case("32 MiB in one write, read into 1024 pieces, and memory that is not there")
 def huge():
     record(TORTURE, "huge", "32", options=["--contents=0"])

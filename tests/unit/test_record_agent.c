@@ -125,6 +125,18 @@ static void leaves_calls_to_the_tracer(void **state)
 		SC_openat, SC_mmap,  SC_newfstatat, SC_read,	SC_pwrite64, SC_writev,
 		SC_fsync,  SC_close, SC_lseek,	    SC_getppid, SC_getcwd,
 	};
+	static const uint16_t changing[] = {
+		SC_fchmod,
+		SC_fchown,
+		SC_fsetxattr,
+		SC_fremovexattr,
+		SC_ioctl_fs_ioc_setflags,
+		SC_ioctl_fs_ioc_fssetxattr,
+	};
+	static const uint16_t asking[] = {
+		SC_fstat,     SC_fstatfs, SC_fgetxattr, SC_flistxattr, SC_ioctl_fs_ioc_getflags,
+		SC_ftruncate,
+	};
 	static const uint16_t naming[] = { SC_open, SC_creat, SC_unlink, SC_unlinkat, SC_rename };
 	struct wire_rule r = { 0 };
 	size_t i;
@@ -145,6 +157,15 @@ static void leaves_calls_to_the_tracer(void **state)
 	/* Only of directories that are known. */
 	assert_true(rules_for_row(row_by_id(SC_getdents64), DATA_ALL, &r));
 	assert_true(r.flags & WIRE_RULE_LISTED);
+	/* Only by descriptors that show that the file is known. */
+	for (i = 0; i < sizeof(changing) / sizeof(changing[0]); i++) {
+		assert_true(rules_for_row(row_by_id(changing[i]), DATA_ALL, &r));
+		assert_true(r.flags & WIRE_RULE_WRITABLE);
+	}
+	for (i = 0; i < sizeof(asking) / sizeof(asking[0]); i++) {
+		assert_true(rules_for_row(row_by_id(asking[i]), DATA_ALL, &r));
+		assert_false(r.flags & WIRE_RULE_WRITABLE);
+	}
 	/* Texts only from the loader, and by a descriptor. */
 	assert_true(rules_for_row(row_by_id(SC_mmap), DATA_ALL, &r));
 	assert_true(r.flags & WIRE_RULE_TEXT && r.flags & WIRE_RULE_FILE);

@@ -132,6 +132,24 @@ static bool reads_directory(const struct row *row)
 	return row->id == SC_getdents || row->id == SC_getdents64;
 }
 
+/*
+ * Calls that change what a file is, and for which a descriptor for reading is enough: they tell the
+ * program nothing, so they change something. What was opened for reading alone may not be noted yet.
+ */
+static bool changes_file(const struct row *row)
+{
+	unsigned int i;
+
+	if ((row_class(row) != C_META && row_class(row) != C_XATTR) || !row->nr_args ||
+	    row->args[0].kind != KIND_FD)
+		return false;
+	for (i = 0; i < row->nr_args; i++) {
+		if (row->args[i].dir & ARG_OUT)
+			return false;
+	}
+	return true;
+}
+
 /* Calls that the agent makes when they will fail, as those of a search along PATH: then nothing follows. */
 static bool only_fails(const struct row *row)
 {
@@ -342,6 +360,8 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 		r->flags |= WIRE_RULE_LISTED;
 	if (only_fails(row))
 		r->flags |= WIRE_RULE_FAILS;
+	if (changes_file(row))
+		r->flags |= WIRE_RULE_WRITABLE;
 	for (i = 0; i < row->nr_args; i++) {
 		const struct arg *a = &row->args[i];
 		int reg = capture_register(row, i);

@@ -26,6 +26,9 @@ int64_t agent_ask(int64_t what, void *ret, uint32_t nr); /* entry.S: a call of o
 #define NR_FSTAT 5
 #define NR_ACCESS 21
 #define NR_SCHED_YIELD 24
+#define NR_FCNTL 72
+#define GET_FLAGS 3
+#define ACCESS_MODE 3
 #define NR_CLOCK_GETTIME 228
 #define CLOCK_OF_TRACE 1
 #define CLOCK_OF_THREAD 3
@@ -236,6 +239,14 @@ INSIDE int is_file_known(const struct wire_block *b, uint64_t reg, uint64_t salt
 		     WIRE_NR_DIRS, wire_dir(st[0] ^ salt, st[1]));
 }
 
+/* Then it was noted, as the recorder sees who opens such, or knows the name. */
+INSIDE int is_for_writing(uint64_t reg)
+{
+	int64_t flags = agent_ask((int32_t)reg, (void *)GET_FLAGS, NR_FCNTL);
+
+	return flags >= 0 && flags & ACCESS_MODE;
+}
+
 INSIDE int knows_names(const struct wire_block *b, const struct wire_rule *r)
 {
 	unsigned int i;
@@ -282,6 +293,8 @@ INSIDE int is_ours(const struct wire_block *b, const struct wire_rule *r)
 		return knows_names(b, r);
 	if (r->flags & WIRE_RULE_LISTED)
 		return is_file_known(b, b->regs[0], 0);
+	if (r->flags & WIRE_RULE_WRITABLE)
+		return is_for_writing(b->regs[0]);
 	if (r->flags & WIRE_RULE_FAILS)
 		return agent_ask((int64_t)b->regs[0], 0, NR_ACCESS) == NO_SUCH_ENTRY;
 	if (r->flags & WIRE_RULE_TEXT && !also)
