@@ -21,9 +21,7 @@ enum row_use {
 	USE_MOVES_BASE = 4, /* it may change root or working directory, or what is mounted */
 	USE_MOVES_NAMES = 8, /* ... where names lead through a symlink or directory */
 	USE_MOVES_CWD = 16, /* ... the working directory, and nothing else */
-	USE_NEW_THREAD = 32, /* a thread may get the number of one that is gone, or of another */
-	USE_CONTENT = 64, /* it opens, runs, cuts, moves or links: what a file holds may matter */
-	USE_ENDS = 128, /* the thread, and what it keeps busy */
+	USE_CONTENT = 32, /* it opens, runs, cuts, moves or links: what a file holds may matter */
 };
 
 static bool is_path(const struct arg *a)
@@ -48,17 +46,6 @@ static uint8_t use_of(const struct row *row)
 	switch ((int)row->id) {
 	case SC_execve:
 	case SC_execveat:
-		use |= USE_CONTENT | USE_NEW_THREAD;
-		break;
-	case SC_fork:
-	case SC_vfork:
-	case SC_clone:
-	case SC_clone_backwards:
-	case SC_clone3:
-		return USE_NEW_THREAD;
-	case SC_exit:
-	case SC_exit_group:
-		return USE_ENDS;
 	case SC_truncate:
 	case SC_link:
 	case SC_linkat:
@@ -528,10 +515,6 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 	/* The new name may be one of a symlink. */
 	if (row->id == SC_link || row->id == SC_linkat)
 		t->nr_changes++;
-	if (use & USE_NEW_THREAD)
-		tree_places_forget_threads(t->places);
-	if (use & USE_ENDS)
-		tree_places_forget(t->places);
 	return t->r;
 }
 

@@ -50,6 +50,12 @@ MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
  */
 MUST_CHECK int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t now_ns);
 /*
+ * Of every thread whose calls are touched: it begins, where its parent is (0: nobody knows who that
+ * was), and it has ended, and nothing more will be told of it.
+ */
+void tree_begin_thread(struct tree *t, pid_t tid, pid_t parent);
+void tree_end_thread(struct tree *t, pid_t tid);
+/*
  * The call that was touched last by this thread has returned. Of use only to
  * calls that change what names mean (chdir, rename of a directory ...): until
  * then, or the thread's next tree_touch(), every path is looked up anew.

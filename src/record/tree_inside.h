@@ -276,8 +276,6 @@ struct tree_places *tree_places_new(void);
 void tree_places_free(struct tree_places *p);
 /* Nobody may have a place in use. */
 void tree_places_forget(struct tree_places *p);
-/* Only which thread has which: another may get its number, or an exec swap numbers. */
-void tree_places_forget_threads(struct tree_places *p);
 bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 			 struct tree_identity *ret);
 /* NULL when no name leads there. To be dropped after use; until then its descriptor is open. */

@@ -11,6 +11,9 @@
  *    it, and a thread that is new costs no more than the question which it is.
  * 3. An open directory keeps its file system busy. So descriptors are not kept,
  *    and roots and working directories only until a thread ends.
+ * 4. What a thread has done may be learned when it is gone, and /proc tells nothing
+ *    of it. So which places are whose is known from a thread's beginning to its end,
+ *    and a place that was shut is found by the name that it had.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +26,7 @@
 #include "record/tree_inside.h"
 
 #define IDS_MAX 256
-#define PLACES_MAX 8
+#define PLACES_MAX 16
 
 struct tree_id {
 	pid_t tid;
@@ -56,6 +59,14 @@ static void shut(struct tree_place *p)
 	p->kept = false;
 }
 
+static void shut_all(struct tree_places *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < PLACES_MAX; i++)
+		shut(&p->items[i]);
+}
+
 void tree_places_free(struct tree_places *p)
 {
 	if (p)
@@ -63,23 +74,20 @@ void tree_places_free(struct tree_places *p)
 	free(p);
 }
 
-void tree_places_forget_threads(struct tree_places *p)
+void tree_places_forget(struct tree_places *p)
 {
 	if (p->has_ids)
 		memset(p->ids, 0, sizeof(p->ids));
 	p->has_ids = false;
-}
-
-void tree_places_forget(struct tree_places *p)
-{
-	unsigned int i;
-
-	tree_places_forget_threads(p);
-	for (i = 0; i < PLACES_MAX; i++)
-		shut(&p->items[i]);
+	shut_all(p);
 }
 
 /* Which they are. */
+
+static struct tree_id *id_of(struct tree_places *p, pid_t tid)
+{
+	return &p->ids[(unsigned int)tid % IDS_MAX];
+}
 
 static struct tree_identity identity_of(const struct statx *st)
 {
@@ -120,7 +128,7 @@ static bool ask_identity(const char *path, struct tree_identity *ret)
 bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 			 struct tree_identity *ret)
 {
-	struct tree_id *id = &t->places->ids[(unsigned int)tid % IDS_MAX];
+	struct tree_id *id = id_of(t->places, tid);
 	bool *has = base == WALK_FROM_ROOT ? &id->has_root : &id->has_cwd;
 	struct tree_identity *known = base == WALK_FROM_ROOT ? &id->root : &id->cwd;
 	char path[64];
@@ -153,10 +161,8 @@ static bool read_name(const char *path, struct tree_name *ret)
 	return !ret->cut;
 }
 
-static bool ask(struct tree *t, struct tree_place *p, const char *path)
+static bool open_place(struct tree *t, struct tree_place *p, const char *path)
 {
-	if (!read_name(path, &p->name))
-		return false;
 	p->o.fd = open(path, O_PATH | O_CLOEXEC);
 	if (p->o.fd >= 0 && tree_ask(t, p->o.fd, &p->o)) {
 		p->identity = identity_of(&p->o.st);
@@ -164,6 +170,11 @@ static bool ask(struct tree *t, struct tree_place *p, const char *path)
 	}
 	shut(p);
 	return false;
+}
+
+static bool ask(struct tree *t, struct tree_place *p, const char *path)
+{
+	return read_name(path, &p->name) && open_place(t, p, path);
 }
 
 /* Nobody's, and of those the one that was of no use for the longest time. */
@@ -192,6 +203,23 @@ static struct tree_place *find_kept(struct tree_places *places, const struct tre
 	return NULL;
 }
 
+/* It may be another one by now that has the name. */
+static struct tree_place *find_again(struct tree *t, const struct tree_identity *id)
+{
+	unsigned int i;
+
+	for (i = 0; i < PLACES_MAX; i++) {
+		struct tree_place *p = &t->places->items[i];
+
+		if (p->nr_users || !p->name.len || !same_identity(&p->identity, id))
+			continue;
+		if (open_place(t, p, p->name.text) && same_identity(&p->identity, id))
+			return p;
+		shut(p);
+	}
+	return NULL;
+}
+
 struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base base, int fd)
 {
 	struct tree_place *p = NULL;
@@ -209,6 +237,8 @@ struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base bas
 			return NULL;
 		shut(p);
 		if (!ask(t, p, link_of(path, tid, base, fd)))
+			p = keep ? find_again(t, &id) : NULL;
+		if (!p)
 			return NULL;
 		p->kept = keep;
 	}
@@ -221,4 +251,49 @@ void tree_place_drop(struct tree_place *p)
 {
 	if (p && !--p->nr_users && !p->kept)
 		shut(p);
+}
+
+/* Threads. */
+
+static bool has_name(const struct tree_places *places, const struct tree_identity *id)
+{
+	unsigned int i;
+
+	for (i = 0; i < PLACES_MAX; i++) {
+		if (places->items[i].name.len && same_identity(&places->items[i].identity, id))
+			return true;
+	}
+	return false;
+}
+
+/* So that it can be found again. */
+static bool note_place(struct tree *t, pid_t tid, enum walk_base base, struct tree_identity *ret)
+{
+	if (!tree_place_identity(t, tid, base, -1, ret))
+		return false;
+	if (!has_name(t->places, ret))
+		tree_place_drop(tree_place_take(t, tid, base, -1));
+	return true;
+}
+
+void tree_begin_thread(struct tree *t, pid_t tid, pid_t parent)
+{
+	struct tree_id own = { .tid = tid };
+
+	/* While these may be changing, nothing is kept. */
+	if (parent && !t->unsettled.nr_live) {
+		own.has_root = note_place(t, parent, WALK_FROM_ROOT, &own.root);
+		own.has_cwd = note_place(t, parent, WALK_FROM_CWD, &own.cwd);
+	}
+	*id_of(t->places, tid) = own;
+}
+
+void tree_end_thread(struct tree *t, pid_t tid)
+{
+	struct tree_id *id = id_of(t->places, tid);
+
+	tree_leave(t, tid);
+	if (id->tid == tid)
+		*id = (struct tree_id){ 0 };
+	shut_all(t->places);
 }

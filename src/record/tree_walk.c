@@ -527,14 +527,24 @@ static void end(struct walk *w)
 	arena_reset(&w->t->item);
 }
 
+static bool is_gone(pid_t tid)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", tid);
+	return access(path, F_OK) != 0;
+}
+
 unsigned int tree_walk(struct tree *t, const struct walk_request *q)
 {
 	struct walk w;
 
-	if (begin(&w, t, q))
+	if (begin(&w, t, q)) {
 		run(&w);
-	else
+	} else {
 		w.lost = true;
+		t->nr_incomplete += is_gone(q->tid);
+	}
 	if (w.lost && q->writes)
 		tree_later_need_all(t);
 	end(&w);

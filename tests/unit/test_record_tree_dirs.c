@@ -355,7 +355,7 @@ static void test_races(void **state)
 	}
 	atomic_store(&stop, true);
 	(void)pthread_join(thread, NULL);
-	touch_call(SC_exit, "", NULL); /* of what keeps a file system busy nothing stays open */
+	tree_end_thread(tree, getpid()); /* of what keeps a file system busy nothing stays open */
 	assert_int_equal(count_descriptors(), nr_fds);
 	finish();
 }
@@ -406,6 +406,72 @@ static void test_changed_root(void **state)
 	assert_int_equal(count_entries(INITIAL, "/etc"), 0);
 }
 
+/* It begins where we are, and is gone at once. */
+static pid_t thread_that_is_gone(bool is_told)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		(void)pause();
+		_exit(0);
+	}
+	assert_true(child > 0);
+	if (is_told)
+		tree_begin_thread(tree, child, getpid());
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	return child;
+}
+
+static void touch_by(pid_t tid, const char *name)
+{
+	struct value args[ROW_ARGS_MAX] = { value_int(AT_FDCWD), value_str(&arena, name),
+					    value_uint(0), value_uint(0) };
+
+	OK(tree_touch(tree, tid, row_by_id(SC_openat), args, 5));
+}
+
+/* What it did is learned later than its end, and than that of others. */
+static void test_thread_that_is_gone(void **state)
+{
+	pid_t first, second;
+
+	(void)state;
+	write_file("first", "1");
+	write_file("second", "2");
+	write_file("third", "3");
+	first = thread_that_is_gone(true);
+	second = thread_that_is_gone(true);
+	touch_by(first, below("first"));
+	tree_end_thread(tree, first);
+	touch_by(second, below("second"));
+	tree_end_thread(tree, second);
+	second = thread_that_is_gone(true);
+	touch_by(second, "third");
+	finish();
+	assert_int_equal(stat_of(INITIAL, below("first"), TYPE), 1);
+	assert_int_equal(stat_of(INITIAL, below("second"), TYPE), 1);
+	assert_int_equal(stat_of(INITIAL, below("third"), TYPE), 1);
+	assert_int_equal(trace_footer(trace)->nr_losses, 0);
+}
+
+/* Nobody can tell where it was: nor where another one is that has its number. */
+static void test_thread_that_nobody_knew(void **state)
+{
+	pid_t gone, known;
+
+	(void)state;
+	write_file("file", "");
+	gone = thread_that_is_gone(false);
+	touch_by(gone, below("file"));
+	known = thread_that_is_gone(true);
+	tree_end_thread(tree, known);
+	touch_by(known, below("file"));
+	finish();
+	assert_int_equal(count_entries(INITIAL, below("file")), 0);
+	assert_int_equal(trace_footer(trace)->nr_losses, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,6 +489,8 @@ int main(void)
 		TREE_TEST(test_replaced_directory),
 		TREE_TEST(test_races),
 		TREE_TEST(test_changed_root),
+		TREE_TEST(test_thread_that_is_gone),
+		TREE_TEST(test_thread_that_nobody_knew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

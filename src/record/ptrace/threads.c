@@ -52,6 +52,7 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 	read_status(t, comm);
 	t->state = TRACEE_RUNNING;
 	t->recorded = true;
+	tree_begin_thread(tr->tree, t->tid, maker ? parent : 0);
 	tracer_set_active(tr, t, true, tracer_now(tr));
 	t->stream = trace_feed_open_stream(tr->feed, (uint32_t)t->pid, (uint32_t)t->tid);
 	tr->res->nr_threads++;
@@ -242,6 +243,7 @@ void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 	tracer_put_now(tr, t, EV_thread_exit, args, 3);
 	put_cut(tr, t);
 	tracer_close_stream(tr, t);
+	tree_end_thread(tr->tree, t->tid);
 	if (t->pid == t->tid) {
 		found_forget(tr->found, t->space);
 		aio_forget(tr->aio, t->pid);
