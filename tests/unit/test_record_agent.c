@@ -132,6 +132,7 @@ static void leaves_calls_to_the_tracer(void **state)
 		SC_fremovexattr,
 		SC_ioctl_fs_ioc_setflags,
 		SC_ioctl_fs_ioc_fssetxattr,
+		SC_ioctl,
 	};
 	static const uint16_t asking[] = {
 		SC_fstat,     SC_fstatfs, SC_fgetxattr, SC_flistxattr, SC_ioctl_fs_ioc_getflags,
