@@ -481,6 +481,11 @@ static bool needs_all(const struct row *row, uint8_t use)
 	return use & USE_MOVES_BASE;
 }
 
+bool tree_moves_base(const struct tree *t, const struct row *row)
+{
+	return row->id < ROW_ID_MAX && t->row_uses[row->id] & USE_MOVES_BASE;
+}
+
 static bool removes_directory(const struct row *row, const struct value *args)
 {
 	return row->id == SC_unlinkat && args[2].type == VALUE_INT && args[2].u & AT_REMOVEDIR;

@@ -49,6 +49,8 @@ MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
  * content: no call will name it. before_exec: not what the exec will close.
  */
 MUST_CHECK int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t now_ns);
+/* Whether such calls may change root directories, or what is mounted. */
+bool tree_moves_base(const struct tree *t, const struct row *row);
 /*
  * Of every thread whose calls are touched: it begins, where its parent is (0: nobody knows who that
  * was), and it has ended, and nothing more will be told of it.

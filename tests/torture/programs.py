@@ -617,6 +617,36 @@ def change_read_only():
             equal(os.getxattr(name, "user.x"), b"old", f"attribute of {i}")
 
 
+@case("a file system that a program was run from can be unmounted")
+def unmount():
+    os.mkdir("mnt")
+    mount = "mount -t tmpfs none mnt"
+    if run("unshare", "-m", "sh", "-ec", mount)[0] != 0:
+        raise Skipped("nothing can be mounted here")
+    script = f"{mount}; cp {TORTURE} mnt/p; mnt/p calls 100; umount mnt"
+    status, _, err = run("unshare", "-m", *record_argv("sh", "-ec", script))
+    equal(status, 0, f"exit status\n{err.decode()}")
+    Trace().must_be_complete()
+
+
+IMPORTS = """
+for name in ("sqlite3", "ssl", "ctypes", "json", "zlib", "bz2", "lzma", "hashlib", "socket", "array",
+             "math", "decimal", "mmap", "resource", "termios", "curses", "multiprocessing", "csv"):
+    try:
+        __import__(name)
+    except ImportError:
+        pass
+"""
+
+
+@case("few descriptors are enough for a program of many texts")
+def few_descriptors():
+    limited = ["sh", "-c", 'ulimit -n 32; exec "$@"', "sh"]
+    status, _, err = run(*limited, *record_argv(sys.executable, "-c", IMPORTS, options=["--cache="]))
+    equal(status, 0, f"exit status\n{err.decode()}")
+    Trace().must_be_whole()
+
+
 @case("32 MiB in one write, read into 1024 pieces, and memory that is not there")
 def huge():
     record(TORTURE, "huge", "32", options=["--contents=0"])

@@ -127,6 +127,8 @@ void agent_note_choice(struct tracer *tr, struct tracee *t, bool at_entry);
  * taken in, and the paths of calls that are being made are noted.
  */
 void agent_settle(struct tracer *tr);
+/* Before something is unmounted: no file of a program is open any more. */
+void agent_close_files(struct tracer *tr);
 /* Takes in what all threads have left so far; of how many bytes that was for the busiest. */
 uint64_t agent_drain_all(struct tracer *tr);
 /* Whether there is a program with an agent in it. */

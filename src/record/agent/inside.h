@@ -27,6 +27,7 @@ struct agent {
 	bool runs_beside; /* there is more than one processor: a ring can be emptied while its thread waits */
 	struct map programs; /* struct program_key -> struct agent_program: of auto (late.c) */
 	struct map files; /* struct file_key -> struct text_file */
+	unsigned int nr_open_files; /* of these: see agent_close_files() */
 	struct site_store *store; /* of what is known of files; NULL: none */
 	struct agent_image *images; /* all of them */
 	uint64_t nr_images; /* that there were */

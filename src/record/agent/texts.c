@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,8 +30,10 @@
 
 /* No text is larger; a file that claims to be is left alone. */
 #define FILE_MAX_BYTES ((off_t)1 << 30)
-/* Well below the usual limit of 1024 descriptors. */
 #define FILES_MAX 256u
+/* Of these so many are kept open at most, and no larger a share of the descriptors that we may have. */
+#define OPEN_FILES_MAX 64u
+#define OPEN_FILES_SHARE 8
 #define TEXTS_MAX 256u
 /* A program that writes into its ring could tell of any number. */
 #define NOTED_TEXTS_MAX 4096u
@@ -52,6 +55,48 @@ static struct file_key key_of(const struct stat *st)
 {
 	return (struct file_key){ st->st_dev, st->st_ino, (uint64_t)st->st_size,
 				  (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec };
+}
+
+static void search(struct agent *a, struct text_file *f)
+{
+	void *p;
+
+	if (f->fd < 0)
+		return;
+	f->sites.is_blind = true;
+	p = mmap(NULL, (size_t)f->size_bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
+	if (p != MAP_FAILED) {
+		sites_find(p, (size_t)f->size_bytes, &f->sites);
+		f->is_news = true;
+		(void)munmap(p, (size_t)f->size_bytes);
+	}
+	(void)close(f->fd); /* only read from */
+	f->fd = -1;
+	a->nr_open_files--;
+}
+
+/* It can be looked through later, unless too many wait for that. */
+static void keep_open(struct agent *a, struct text_file *f, int fd)
+{
+	struct rlimit limit;
+
+	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	f->sites.is_blind = f->fd < 0;
+	if (f->fd < 0)
+		return;
+	a->nr_open_files++;
+	if (a->nr_open_files > OPEN_FILES_MAX ||
+	    (!getrlimit(RLIMIT_NOFILE, &limit) &&
+	     a->nr_open_files > limit.rlim_cur / OPEN_FILES_SHARE))
+		search(a, f);
+}
+
+void agent_close_files(struct tracer *tr)
+{
+	if (!tr->agent || !tr->agent->nr_open_files)
+		return;
+	MAP_EACH (&tr->agent->files, e)
+		search(tr->agent, e->value);
 }
 
 static struct text_file *file_of(struct agent *a, int fd)
@@ -78,27 +123,10 @@ static struct text_file *file_of(struct agent *a, int fd)
 			return f;
 	}
 	/* Beyond so many files calls are seen by the tracer. */
-	if (a->files.nr_live <= FILES_MAX)
-		f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	f->sites.is_blind = f->fd < 0;
-	return f;
-}
-
-static void search(struct text_file *f)
-{
-	void *p;
-
-	if (f->fd < 0)
-		return;
 	f->sites.is_blind = true;
-	p = mmap(NULL, (size_t)f->size_bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
-	if (p != MAP_FAILED) {
-		sites_find(p, (size_t)f->size_bytes, &f->sites);
-		f->is_news = true;
-		(void)munmap(p, (size_t)f->size_bytes);
-	}
-	(void)close(f->fd); /* only read from */
-	f->fd = -1;
+	if (a->files.nr_live <= FILES_MAX)
+		keep_open(a, f, fd);
+	return f;
 }
 
 void agent_texts_release(struct agent *a)
@@ -183,7 +211,7 @@ static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool a
 	for (i = 0; i < space->texts.len; i++) {
 		struct agent_text *x = &space->texts.items[i];
 
-		search(x->file);
+		search(tr->agent, x->file);
 		find_range(x);
 		if (!patch_text(&p, x, all))
 			break;
@@ -222,7 +250,7 @@ void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t sta
 
 	if (x.file) {
 		if (all)
-			search(x.file);
+			search(tr->agent, x.file);
 		find_range(&x);
 		VEC_PUSH(&space->texts, x);
 	}
@@ -271,7 +299,8 @@ void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip)
 }
 
 /* The text that an address is in, and (*ret) which of its sites that is, or its nr; NULL: none. */
-static struct agent_text *find_site(struct agent_space *space, uint64_t syscall, size_t *ret)
+static struct agent_text *find_site(struct agent *a, struct agent_space *space, uint64_t syscall,
+				    size_t *ret)
 {
 	struct agent_text *x = space->texts.items;
 	const struct site *list;
@@ -283,7 +312,7 @@ static struct agent_text *find_site(struct agent_space *space, uint64_t syscall,
 		x++;
 	if (x == space->texts.items + space->texts.len)
 		return NULL;
-	search(x->file);
+	search(a, x->file);
 	find_range(x);
 	list = x->file->sites.list.items;
 	at = syscall - x->start + x->offset;
@@ -306,7 +335,7 @@ bool agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
 {
 	struct agent_space *space = t->agent->space;
 	size_t i = 0;
-	struct agent_text *x = find_site(space, syscall, &i);
+	struct agent_text *x = find_site(tr->agent, space, syscall, &i);
 	struct patcher p;
 	struct site *s;
 
@@ -326,7 +355,7 @@ bool agent_texts_patch_at(struct tracer *tr, struct tracee *t, uint64_t syscall)
 enum text_state agent_texts_state(struct tracer *tr, struct tracee *t, uint64_t syscall)
 {
 	size_t i = 0;
-	const struct agent_text *x = find_site(t->agent->space, syscall, &i);
+	const struct agent_text *x = find_site(tr->agent, t->agent->space, syscall, &i);
 
 	if (!x)
 		return TEXT_FOREIGN;

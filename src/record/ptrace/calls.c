@@ -376,6 +376,8 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		return;
 	}
 	agent_settle(tr);
+	if (tree_moves_base(tr->tree, t->row))
+		agent_close_files(tr);
 	t->nr = info->entry.nr;
 	t->unwanted = !wants_call(tr, t);
 	agent_note_choice(tr, t, true);
