@@ -62,6 +62,7 @@ static uint8_t use_of(const struct row *row)
 		return use | USE_MOVES_NAMES | USE_CONTENT;
 	case SC_chdir:
 	case SC_fchdir:
+		return use | USE_MOVES_CWD;
 	case SC_rmdir: /* of any thread */
 		return use | USE_MOVES_CWD;
 	case SC_umask:
@@ -99,6 +100,8 @@ struct tree *tree_new(struct trace_feed *feed, const struct tree_options *option
 
 void tree_free(struct tree *t)
 {
+	size_t i;
+
 	if (!t)
 		return;
 	tree_later_free(t->later);
@@ -109,6 +112,9 @@ void tree_free(struct tree *t)
 	blob_map_release(&t->listed);
 	blob_map_release(&t->contents);
 	VEC_RELEASE(&t->devices);
+	for (i = 0; i < t->removals.len; i++)
+		(void)close(t->removals.items[i].fd); /* O_PATH: nothing to fail */
+	VEC_RELEASE(&t->removals);
 	arena_release(&t->names);
 	arena_release(&t->item);
 	free(t->piece);
@@ -125,11 +131,53 @@ static void forget_seen(struct tree *t)
 		blob_map_release(&t->seen);
 }
 
+/*
+ * Directories that are known again by their numbers alone. When one is removed, another may get its
+ * number, which the program has made then.
+ */
+
+void tree_begin_removal(struct tree *t, pid_t tid, const struct tree_object *dir)
+{
+	struct tree_removal r = { .tid = tid, .st = dir->st };
+
+	if (dir->st.stx_mask & STATX_BTIME || !tree_find_dir(t, &dir->st))
+		return;
+	r.fd = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
+	if (r.fd >= 0)
+		VEC_PUSH(&t->removals, r);
+	else
+		t->nr_incomplete++;
+}
+
+static void end_removal(struct tree *t, const struct tree_removal *r)
+{
+	struct stat now;
+
+	if (fstat(r->fd, &now) || !now.st_nlink)
+		tree_remember_made(t, &r->st);
+	(void)close(r->fd); /* O_PATH: nothing to fail */
+}
+
+static void end_removals(struct tree *t, pid_t tid)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < t->removals.len; i++) {
+		if (t->removals.items[i].tid == tid)
+			end_removal(t, &t->removals.items[i]);
+		else
+			t->removals.items[nr++] = t->removals.items[i];
+	}
+	t->removals.len = nr;
+}
+
 /* A call that was under way has ended, and with it what it may have changed. */
 void tree_leave(struct tree *t, pid_t pid)
 {
 	void *what;
 
+	if (t->removals.len)
+		end_removals(t, pid);
 	if (!t->unsettled.nr_live)
 		return;
 	what = map_remove(&t->unsettled, &pid, sizeof(pid));
@@ -262,6 +310,12 @@ static bool follows(const struct row *row, const struct value *args, const struc
 	return path->look == LOOK_FOLLOW;
 }
 
+static bool removes_directory(const struct row *row, const struct value *args)
+{
+	return row->id == SC_rmdir ||
+	       (row->id == SC_unlinkat && args[2].type == VALUE_INT && args[2].u & AT_REMOVEDIR);
+}
+
 #define OPEN_HOW_RESOLVE 2
 
 /* Of a call that opens, runs, moves or links: might what the file holds change from then on? */
@@ -322,7 +376,8 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 	struct walk_request q = { .tid = tid, .base = WALK_FROM_CWD };
 
 	/* What is renamed is looked at each time: is it a directory now? */
-	q.anew = anew || t->row_uses[row->id] & USE_MOVES_NAMES;
+	q.removes = t->row_uses[row->id] & USE_MOVES_NAMES || removes_directory(row, args);
+	q.anew = anew || q.removes;
 	q.content = t->row_uses[row->id] & USE_CONTENT;
 	q.writes = q.content && may_write(row, args);
 	if (q.writes && resolves_otherwise(row, args))
@@ -484,11 +539,6 @@ static bool needs_all(const struct row *row, uint8_t use)
 bool tree_moves_base(const struct tree *t, const struct row *row)
 {
 	return row->id < ROW_ID_MAX && t->row_uses[row->id] & USE_MOVES_BASE;
-}
-
-static bool removes_directory(const struct row *row, const struct value *args)
-{
-	return row->id == SC_unlinkat && args[2].type == VALUE_INT && args[2].u & AT_REMOVEDIR;
 }
 
 int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct value *args,

@@ -80,6 +80,13 @@ struct tree_device {
 	const char *path; /* something on it, or NULL */
 };
 
+/* While it is open, its number is nobody else's. */
+struct tree_removal {
+	pid_t tid;
+	int fd;
+	struct statx st;
+};
+
 /* At a time, of what is only hashed: less than a processor's cache has; as much as an attribute. */
 #define TREE_PIECE_BYTES ((size_t)128 << 10)
 
@@ -98,6 +105,7 @@ struct tree {
 	uint64_t nr_moves; /* likewise those that begin in a working directory */
 	bool roots_differ; /* of threads, maybe: one has changed its own, or what is mounted */
 	struct map unsettled; /* threads in a call that may change what names mean */
+	VEC(struct tree_removal) removals; /* of directories, by calls that are under way */
 	VEC(struct tree_device) devices;
 	struct arena names; /* of struct noted */
 	struct arena item; /* of the record that is being made */
@@ -139,7 +147,7 @@ const char *tree_read_link(struct tree *t, int fd, size_t *ret_len);
 struct noted *tree_get(struct tree *t, const struct tree_name *name);
 struct noted *tree_find(const struct tree *t, const struct tree_name *name);
 /* The directory by its identity, under the name of the start; NULL: not known. */
-struct noted *tree_find_dir(const struct tree *t, const struct statx *st);
+struct noted *tree_find_dir(struct tree *t, const struct statx *st);
 void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n);
 /* tree_find_dir() gives t->made for it from now on. */
 void tree_remember_made(struct tree *t, const struct statx *st);
@@ -282,6 +290,9 @@ bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base base, int fd);
 void tree_place_drop(struct tree_place *p); /* NULL is fine */
 
+/* Removed directories (tree.c). */
+void tree_begin_removal(struct tree *t, pid_t tid, const struct tree_object *dir);
+
 /* Walking (tree_walk.c). */
 
 struct walk_request {
@@ -294,6 +305,7 @@ struct walk_request {
 	bool anew; /* even if it was seen before */
 	bool content; /* of a regular file at the end is wanted */
 	bool writes; /* the file at the end may be changed from then on */
+	bool removes; /* a directory at the end may be gone then */
 };
 
 /* Notes everything along the path. Returns the type of its end (S_IFMT), 0 when it is not there. */

@@ -161,7 +161,16 @@ struct identity {
 	uint64_t dev, ino, born_s, born_ns;
 };
 
-/* Inode numbers are used again; with the time of birth nothing is taken for something else. */
+/*
+ * Inode numbers are used again; with the time of birth nothing is taken for something else.
+ * Without, a number is free only when we know that its directory was removed (tree.c); a server may
+ * give numbers as it likes.
+ */
+static bool is_known_again(struct tree *t, const struct statx *st)
+{
+	return st->stx_mask & STATX_BTIME || !device_of(t, -1, dev_of(st))->remote;
+}
+
 static struct identity identity_of(const struct statx *st)
 {
 	struct identity id = { .dev = dev_of(st), .ino = st->stx_ino };
@@ -173,18 +182,18 @@ static struct identity identity_of(const struct statx *st)
 	return id;
 }
 
-struct noted *tree_find_dir(const struct tree *t, const struct statx *st)
+struct noted *tree_find_dir(struct tree *t, const struct statx *st)
 {
 	struct identity id = identity_of(st);
 
-	return st->stx_mask & STATX_BTIME ? map_get(&t->dirs, &id, sizeof(id)) : NULL;
+	return is_known_again(t, st) ? map_get(&t->dirs, &id, sizeof(id)) : NULL;
 }
 
 void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n)
 {
 	struct identity id = identity_of(st);
 
-	if (!(st->stx_mask & STATX_BTIME))
+	if (!is_known_again(t, st))
 		return;
 	*map_slot(&t->dirs, &id, sizeof(id)) = n;
 	n->flags |= NOTED_DIR;
@@ -195,7 +204,7 @@ void tree_remember_made(struct tree *t, const struct statx *st)
 {
 	struct identity id = identity_of(st);
 
-	if (st->stx_mask & STATX_BTIME)
+	if (is_known_again(t, st))
 		*map_slot(&t->dirs, &id, sizeof(id)) = t->made;
 }
 

@@ -541,6 +541,8 @@ unsigned int tree_walk(struct tree *t, const struct walk_request *q)
 
 	if (begin(&w, t, q)) {
 		run(&w);
+		if (q->removes && w.end_type == S_IFDIR)
+			tree_begin_removal(t, q->tid, &w.cur);
 	} else {
 		w.lost = true;
 		t->nr_incomplete += is_gone(q->tid);

@@ -629,6 +629,44 @@ def unmount():
     Trace().must_be_complete()
 
 
+# With an overlay at m: its directories have no time of birth, and numbers that are used again.
+OVERLAY = """
+mkdir lower upper work m
+mount -t tmpfs none upper; mkdir upper/u upper/w
+mount -t overlay overlay -o lowerdir=lower,upperdir=upper/u,workdir=upper/w m
+mkdir m/empty m/full m/gone m/kept
+echo old >m/full/f; echo old >m/kept/f
+"""
+OVERLAY_CHANGES = """
+rmdir empty; mkdir new; echo new >new/f; mv new empty; cat empty/f
+mv full moved; cat moved/f
+rmdir gone; mkdir again; echo new >again/f; cat again/f
+! rmdir kept 2>/dev/null; cat kept/f
+"""
+
+
+@case("directories of an overlay are told apart when they are moved, removed and made")
+def overlay():
+    prepare = "\n".join(["set -e", OVERLAY])
+    if run("unshare", "-m", "sh", "-c", prepare)[0] != 0:
+        raise Skipped("no overlay can be mounted here")
+    shutil.rmtree("upper", ignore_errors=True)
+    for name in ("lower", "upper", "work", "m"):
+        shutil.rmtree(name, ignore_errors=True)
+    script = prepare + '\nexec "$@"'
+    status, _, err = run("unshare", "-m", "sh", "-c", script, "sh",
+                         *record_argv("sh", "-ec", "cd m\n" + OVERLAY_CHANGES))
+    equal(status, 0, f"exit status\n{err.decode()}")
+    Trace().must_be_whole()
+    os.mkdir("initial")
+    status, _, err = run(REPRISE, "init", "trace", "initial")
+    equal(status, 0, err.decode())
+    top = f"initial{os.path.realpath('m')}"
+    equal(sorted(os.listdir(top)), ["empty", "full", "gone", "kept"], "directories of the start")
+    equal([os.listdir(f"{top}/{name}") for name in ("empty", "full", "gone", "kept")],
+          [[], ["f"], [], ["f"]], "what was in them")
+
+
 IMPORTS = """
 for name in ("sqlite3", "ssl", "ctypes", "json", "zlib", "bz2", "lzma", "hashlib", "socket", "array",
              "math", "decimal", "mmap", "resource", "termios", "curses", "multiprocessing", "csv"):
