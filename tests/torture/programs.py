@@ -667,6 +667,19 @@ def overlay():
           [[], ["f"], [], ["f"]], "what was in them")
 
 
+@case("a recorder to which /proc shows other processes says so, and records nothing")
+def other_proc():
+    if run("unshare", "-pf", "true")[0] != 0:
+        raise Skipped("no other processes can be had here")
+    status, _, err = run("unshare", "-pf", *record_argv("true"))
+    equal(status, 2, f"exit status\n{err.decode()}")
+    expect(b"/proc is that of other processes" in err, f"no reason: {err!r}")
+    expect(not os.path.exists("trace"), "there is a trace")
+    status, _, err = run("unshare", "-pf", "--mount-proc", *record_argv("true"))
+    equal(status, 0, f"exit status\n{err.decode()}")
+    Trace().must_be_whole()
+
+
 IMPORTS = """
 for name in ("sqlite3", "ssl", "ctypes", "json", "zlib", "bz2", "lzma", "hashlib", "socket", "array",
              "math", "decimal", "mmap", "resource", "termios", "curses", "multiprocessing", "csv"):

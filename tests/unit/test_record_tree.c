@@ -305,6 +305,21 @@ static void test_gone_process(void **state)
 	assert_int_equal(items.len, 0);
 }
 
+/* What a name stands for is known when its file's content is, or when there is none. */
+static void test_plain_names(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_str(&arena, "file") };
+
+	(void)state;
+	write_file("file", "content");
+	assert_false(tree_is_plain(tree, getpid(), row_by_id(SC_unlink), args));
+	args[1] = value_uint(O_RDWR);
+	assert_true(tree_is_plain(tree, getpid(), row_by_id(SC_open), args));
+	assert_int_equal(unlink("file"), 0);
+	assert_true(tree_is_plain(tree, getpid(), row_by_id(SC_unlink), args));
+	finish();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +337,7 @@ int main(void)
 		TREE_TEST(test_mounts),
 		TREE_TEST(test_long_paths),
 		TREE_TEST(test_gone_process),
+		TREE_TEST(test_plain_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

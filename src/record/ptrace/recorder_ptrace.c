@@ -304,6 +304,21 @@ static void finish(struct tracer *tr)
 	}
 }
 
+/* Where there is none, files are missing in the trace, and it says so. Another's would lie. */
+static int check_proc(struct err *err)
+{
+	char text[32];
+	ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	if (strtol(text, NULL, 10) == getpid())
+		return 0;
+	return err_set(err, -EOPNOTSUPP,
+		       "/proc is that of other processes (with unshare, say --mount-proc)");
+}
+
 enum agent_use { AGENT_NEVER, AGENT_IF_POSSIBLE, AGENT_ALWAYS };
 
 static int make_agent(struct tracer *tr, enum agent_use use, struct err *err)
@@ -329,7 +344,9 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	int r;
 
 	*ret = (struct record_result){ 0 };
-	r = o->attach_pid ? 0 : tracer_find_program(&tr, err);
+	r = check_proc(err);
+	if (!r && !o->attach_pid)
+		r = tracer_find_program(&tr, err);
 	if (!r)
 		r = make_agent(&tr, use, err);
 	if (r < 0)
