@@ -62,7 +62,6 @@ static uint8_t use_of(const struct row *row)
 		return use | USE_MOVES_NAMES | USE_CONTENT;
 	case SC_chdir:
 	case SC_fchdir:
-		return use | USE_MOVES_CWD;
 	case SC_rmdir: /* of any thread */
 		return use | USE_MOVES_CWD;
 	case SC_umask:
