@@ -12,8 +12,8 @@
  *
  * A path has two names. Its name now, and the one that it had at the start: they
  * differ below a directory that the program has renamed. Directories are known
- * again by device, inode and time of birth, so that what was there before is
- * noted under its first name. What is below a directory that the program made
+ * again by device, inode and, where it is told, time of birth, so that what was
+ * there before is noted under its first name. What is below a directory that the program made
  * was not there at the start and needs no note.
  *
  * Names are those of the recorder: of a program that has changed its root, they

@@ -203,6 +203,14 @@ static uint64_t reserve_step(const struct sink *k)
 	return step < RESERVE_MAX_BYTES ? step : RESERVE_MAX_BYTES;
 }
 
+static uint64_t lacking(const struct sink *k, uint64_t bytes)
+{
+	uint64_t limit = atomic_load_explicit(&k->limit, memory_order_relaxed);
+	uint64_t wanted = atomic_load_explicit(&k->claimed, memory_order_relaxed) + bytes;
+
+	return wanted > limit ? wanted - limit : 0;
+}
+
 /* Halves what it asks for, down to what is needed. */
 static int reserve_more(struct sink *k, uint64_t bytes)
 {
@@ -232,14 +240,16 @@ static int reserve_more(struct sink *k, uint64_t bytes)
 
 int sink_extend(struct sink *k, uint64_t bytes)
 {
+	uint64_t need;
 	int r;
 
 	pthread_mutex_lock(&k->lock);
 	while (k->reserving)
 		pthread_cond_wait(&k->reserved, &k->lock);
 	r = sink_error(k);
-	if (!r && k->reserves && !sink_has_room(k, bytes))
-		r = reserve_more(k, bytes);
+	need = lacking(k, bytes);
+	if (!r && k->reserves && need)
+		r = reserve_more(k, need);
 	k->tight |= r < 0;
 	set_limit(k);
 	pthread_mutex_unlock(&k->lock);
