@@ -588,16 +588,16 @@ bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struc
 {
 	unsigned int i, type;
 
-	t->met_later = t->met_special_link = false;
+	t->met_later = t->met_special_link = t->met_unread = false;
 	for (i = 0; i < row->nr_args && !t->r && !t->unsettled.nr_live; i++) {
 		if (row->args[i].kind != KIND_PATH)
 			continue;
 		type = touch_arg(t, pid, row, args, i, true);
 		if (type && type != S_IFREG && type != S_IFCHR)
 			return false;
-		/* If the call fails the file stays, of whose content nothing is known. */
-		if (type == S_IFREG && !(t->row_uses[row->id] & USE_CONTENT))
-			return false;
 	}
+	/* If the call fails the file stays, of whose content nothing is known. */
+	if (t->met_unread && !(t->row_uses[row->id] & USE_CONTENT))
+		return false;
 	return !t->r && !t->unsettled.nr_live && !t->met_later && !t->met_special_link;
 }

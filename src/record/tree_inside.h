@@ -114,6 +114,7 @@ struct tree {
 	struct tree_places *places;
 	struct tree_later *later; /* NULL: nothing is read later */
 	bool met_later; /* by the last walks: a file that is still to be read */
+	bool met_unread; /* likewise, a file of the start whose content was not asked for */
 	bool met_special_link; /* likewise, a link of the kernel's own making: it leads others elsewhere */
 	bool no_openat2; /* the kernel lacks it, or it is forbidden */
 	uint64_t now_ns;
@@ -149,6 +150,8 @@ struct noted *tree_find(const struct tree *t, const struct tree_name *name);
 /* The directory by its identity, under the name of the start; NULL: not known. */
 struct noted *tree_find_dir(struct tree *t, const struct statx *st);
 void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n);
+/* Whether the file's content was asked for, or is not wanted. */
+bool tree_has_content(const struct tree *t, const struct tree_object *o);
 /* tree_find_dir() gives t->made for it from now on. */
 void tree_remember_made(struct tree *t, const struct statx *st);
 /* Something on this device, to find its mount by. */

@@ -339,15 +339,31 @@ bool tree_same_time(const struct statx_timestamp *a, const struct statx_timestam
 
 /* Notes. */
 
+static bool may_have_content(const struct tree *t, const struct tree_object *o)
+{
+	return S_ISREG(o->st.stx_mode) && !o->special && o->st.stx_size <= t->o.content_max_bytes &&
+	       t->o.content_max_bytes;
+}
+
+static struct hash128 hash_of_file(const struct tree_object *o)
+{
+	uint64_t identity[2] = { dev_of(&o->st), o->st.stx_ino };
+
+	return hash_bytes(identity, sizeof(identity));
+}
+
+bool tree_has_content(const struct tree *t, const struct tree_object *o)
+{
+	return !may_have_content(t, o) || blob_map_find(&t->contents, hash_of_file(o));
+}
+
 /* Once for each file, whatever its names are. */
 static bool wants_content(struct tree *t, const struct tree_object *o)
 {
-	uint64_t identity[2] = { dev_of(&o->st), o->st.stx_ino };
 	bool is_new = false;
 
-	if (S_ISREG(o->st.stx_mode) && !o->special && o->st.stx_size <= t->o.content_max_bytes &&
-	    t->o.content_max_bytes)
-		(void)blob_map_add(&t->contents, hash_bytes(identity, sizeof(identity)), &is_new);
+	if (may_have_content(t, o))
+		(void)blob_map_add(&t->contents, hash_of_file(o), &is_new);
 	return is_new;
 }
 

@@ -160,6 +160,7 @@ static void note_child(struct walk *w, struct tree_object *o, struct tree_name *
 	*made = w->made || note_named(w, o, first);
 	if (*made && dir)
 		tree_remember_made(w->t, &o->st);
+	w->t->met_unread |= !*made && !tree_has_content(w->t, o);
 }
 
 static void stand_in_root(struct walk *w)
