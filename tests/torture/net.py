@@ -215,6 +215,18 @@ def off_sqlite():
     expect(stat["calls"]["pwrite64"]["count"] > 0, "no writes")
 
 
+@case("transactions of sqlite3, whose journal comes and goes, are made without the tracer")
+def no_stops():
+    if not shutil.which("sqlite3"):
+        raise Skipped("sqlite3 is not installed")
+    script = "create table t (a);" + "insert into t values (1);" * 300
+    record("sqlite3", "db", script, options=AUDIT)
+    must_add_up(Trace().must_be_whole())
+    about = meta()
+    seen = int(about["net_left"]) + int(about["net_caught"])
+    expect(seen < 150, f"{seen} calls were left to the tracer, or caught")
+
+
 @case("without a net all of what threads, processes, handlers and execve do is seen from changed places")
 def off_all():
     for words in (["threads", "16", "300"], ["processes", "150"], ["vfork", "50"], ["timer", "300"],
