@@ -32,6 +32,7 @@ struct tree_options {
 	 * writer of the feed; it must live until tree_finish() or tree_free().
 	 */
 	struct trace_writer *later;
+	bool misses_calls; /* some are not touched: a thread may be anywhere, each time */
 };
 
 struct tree *tree_new(struct trace_feed *feed, const struct tree_options *options);
@@ -51,11 +52,8 @@ MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
 MUST_CHECK int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t now_ns);
 /* Whether such calls may change root directories, or what is mounted. */
 bool tree_moves_base(const struct tree *t, const struct row *row);
-/*
- * Of every thread whose calls are touched: it begins, where its parent is (0: nobody knows who that
- * was), and it has ended, and nothing more will be told of it.
- */
-void tree_begin_thread(struct tree *t, pid_t tid, pid_t parent);
+/* Of every thread whose calls are touched: it begins; it has ended, and nothing more will be told of it. */
+void tree_begin_thread(struct tree *t, pid_t tid);
 void tree_end_thread(struct tree *t, pid_t tid);
 /*
  * The call that was touched last by this thread has returned. Of use only to

@@ -125,6 +125,12 @@ static bool ask_identity(const char *path, struct tree_identity *ret)
 	return true;
 }
 
+/* Not while, or where, somebody may be moving that we do not see. */
+static bool may_keep(const struct tree *t)
+{
+	return !t->unsettled.nr_live && !t->o.misses_calls;
+}
+
 bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 			 struct tree_identity *ret)
 {
@@ -135,7 +141,7 @@ bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 
 	if (base == WALK_FROM_FD)
 		return ask_identity(link_of(path, tid, base, fd), ret);
-	if (id->tid != tid || t->unsettled.nr_live)
+	if (id->tid != tid || !may_keep(t))
 		*id = (struct tree_id){ .tid = tid };
 	t->places->has_ids = true;
 	if (!*has)
@@ -226,7 +232,7 @@ struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base bas
 	struct tree_identity id;
 	char path[64];
 	/* Without the mount, a name could be that of another way to the same directory. */
-	bool keep = base != WALK_FROM_FD && !t->unsettled.nr_live &&
+	bool keep = base != WALK_FROM_FD && may_keep(t) &&
 		    tree_place_identity(t, tid, base, fd, &id) && id.mount;
 
 	if (keep)
@@ -267,25 +273,22 @@ static bool has_name(const struct tree_places *places, const struct tree_identit
 }
 
 /* So that it can be found again. */
-static bool note_place(struct tree *t, pid_t tid, enum walk_base base, struct tree_identity *ret)
+static void note_place(struct tree *t, pid_t tid, enum walk_base base)
 {
-	if (!tree_place_identity(t, tid, base, -1, ret))
-		return false;
-	if (!has_name(t->places, ret))
+	struct tree_identity id;
+
+	if (tree_place_identity(t, tid, base, -1, &id) && !has_name(t->places, &id))
 		tree_place_drop(tree_place_take(t, tid, base, -1));
-	return true;
 }
 
-void tree_begin_thread(struct tree *t, pid_t tid, pid_t parent)
+/* It is asked itself: where its parent was when it was made, that may not be any more. */
+void tree_begin_thread(struct tree *t, pid_t tid)
 {
-	struct tree_id own = { .tid = tid };
-
-	/* While these may be changing, nothing is kept. */
-	if (parent && !t->unsettled.nr_live) {
-		own.has_root = note_place(t, parent, WALK_FROM_ROOT, &own.root);
-		own.has_cwd = note_place(t, parent, WALK_FROM_CWD, &own.cwd);
-	}
-	*id_of(t->places, tid) = own;
+	*id_of(t->places, tid) = (struct tree_id){ 0 };
+	if (!may_keep(t))
+		return;
+	note_place(t, tid, WALK_FROM_ROOT);
+	note_place(t, tid, WALK_FROM_CWD);
 }
 
 void tree_end_thread(struct tree *t, pid_t tid)

@@ -819,6 +819,40 @@ def some_calls():
     expect("preadv" not in stat["calls"], "a call that was not asked for is in the trace")
 
 
+MOVES = """
+import os
+os.chdir("a")
+for _ in range(50):
+    with open("f") as f:
+        f.read()
+child = os.fork()
+if not child:
+    os.chdir("../b")
+    with open("g") as f:
+        f.read()
+    os.chdir("../c")
+    with open("h") as f:
+        f.read()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@case("only some calls, and none by which a process moves: names are of where it is")
+def unseen_moves():
+    for name in ("a/f", "b/g", "c/h"):
+        os.mkdir(os.path.dirname(name))
+        with open(name, "w", encoding="utf-8") as f:
+            f.write(name)
+    record(sys.executable, "-c", MOVES, options=["--calls=openat,open,read"])
+    status, out, err = run(REPRISE, "show", "--tree=initial", "--json", "trace")
+    equal(status, 0, err.decode())
+    here = os.path.realpath(".")
+    noted = [name for name in (f"{d}/{f}" for d in "abc" for f in "fgh")
+             if f'"{here}/{name}"' in out.decode()]
+    equal(noted, ["a/f", "b/g", "c/h"], "files in the initial tree")
+
+
 @case("all but some calls, with threads and execve")
 def exclude_calls():
     record(TORTURE, "exec-other", "12", options=["--exclude=preadv"])

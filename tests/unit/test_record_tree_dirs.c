@@ -406,7 +406,7 @@ static void test_changed_root(void **state)
 	assert_int_equal(count_entries(INITIAL, "/etc"), 0);
 }
 
-/* It begins where we are, and is gone at once. */
+/* It begins, and is gone at once. */
 static pid_t thread_that_is_gone(bool is_told)
 {
 	pid_t child = fork();
@@ -417,7 +417,7 @@ static pid_t thread_that_is_gone(bool is_told)
 	}
 	assert_true(child > 0);
 	if (is_told)
-		tree_begin_thread(tree, child, getpid());
+		tree_begin_thread(tree, child);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	return child;

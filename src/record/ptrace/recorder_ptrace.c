@@ -335,7 +335,8 @@ static int make_agent(struct tracer *tr, enum agent_use use, struct err *err)
 static int record_run(const struct record_options *o, enum agent_use use, struct record_result *ret,
 		      struct err *err)
 {
-	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes };
+	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes,
+					     .misses_calls = o->wanted || o->paths.wants };
 	struct trace_writer_options options = { .replace = o->replace,
 						.reserve = true,
 						.pack_after_ns = PACK_AFTER_NS,
@@ -363,7 +364,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	tr.found = found_new();
 	tr.aio = aio_new();
 	/* Where some calls are not seen, or what went before, a file may be changed by somebody unseen. */
-	if (!o->wanted && !o->paths.wants && !o->attach_pid && !agent_is_netless(&tr))
+	if (!tree_options.misses_calls && !o->attach_pid && !agent_is_netless(&tr))
 		tree_options.later = tr.writer;
 	tr.tree = tree_new(tr.feed, &tree_options);
 	r = put_source(&tr);
