@@ -140,28 +140,37 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* Each with a feed and a thread of its own. */
+static void run_workers(struct worker *k, unsigned int nr, void *(*run)(void *))
+{
+	pthread_t *threads = xcalloc(nr, sizeof(*threads));
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		k[i] = (struct worker){ .w = writer,
+					.f = trace_writer_add_feed(writer),
+					.tid = i + 1 };
+		assert_int_equal(pthread_create(&threads[i], NULL, run, &k[i]), 0);
+	}
+	for (i = 0; i < nr; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(k[i].r, 0);
+	}
+	free(threads);
+}
+
 static void test_two_feeds(void **state)
 {
 	const struct trace_query all = { 0 };
 	uint64_t n[4] = { 0 };
 	struct worker k[4];
-	pthread_t threads[4];
 	struct trace_iter *it;
 	struct event *ev, wanted;
 	unsigned int i;
 
 	(void)state;
 	begin();
-	for (i = 0; i < ARRAY_LEN(k); i++) {
-		k[i] = (struct worker){ .w = writer,
-					.f = trace_writer_add_feed(writer),
-					.tid = i + 1 };
-		assert_int_equal(pthread_create(&threads[i], NULL, work, &k[i]), 0);
-	}
-	for (i = 0; i < ARRAY_LEN(k); i++) {
-		pthread_join(threads[i], NULL);
-		assert_int_equal(k[i].r, 0);
-	}
+	run_workers(k, ARRAY_LEN(k), work);
 	end();
 	assert_whole();
 	reopen();
@@ -206,20 +215,9 @@ static void put_by_many(void)
 					  .pack_after_ns = UINT64_C(1) << 60 };
 	struct trace_writer_totals totals;
 	struct worker k[4];
-	pthread_t threads[4];
-	unsigned int i;
 
 	begin_with(&o);
-	for (i = 0; i < ARRAY_LEN(k); i++) {
-		k[i] = (struct worker){ .w = writer,
-					.f = trace_writer_add_feed(writer),
-					.tid = i + 1 };
-		assert_int_equal(pthread_create(&threads[i], NULL, put_blobs, &k[i]), 0);
-	}
-	for (i = 0; i < ARRAY_LEN(k); i++) {
-		pthread_join(threads[i], NULL);
-		assert_int_equal(k[i].r, 0);
-	}
+	run_workers(k, ARRAY_LEN(k), put_blobs);
 	OK(trace_writer_sync(writer, &err));
 	totals = trace_writer_totals(writer);
 	assert_int_equal(totals.blob_bytes, ARRAY_LEN(k) * NR_LARGE_BLOBS * BLOB_MAX_BYTES);

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""usage: trees.py TORTURE TORTURE_STATIC TORTURE_NARROW [PATTERN]...
+
+Programs whose initial tree is hard to tell: they change what they use, move, or end, while
+what they have done is still to be learned. Cases can be chosen by a part of their names.
+"""
+
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import *  # pylint: disable=wildcard-import,wrong-import-position
+
+TORTURE = os.path.abspath(sys.argv[1])
+
+
+def init():
+    """Makes the initial tree of the trace below `again`."""
+    shutil.rmtree("again", ignore_errors=True)
+    os.mkdir("again")
+    status, _, err = run(REPRISE, "init", "trace", "again")
+    equal(status, 0, err.decode())
+
+
+# Opens files to be written, by names that are known by then, as another process has used them before.
+NAMES = """
+import os, sys
+path, jail = sys.argv[1:3]
+
+def change(name, text):
+    with open(name, "r+") as f:
+        f.write(text)
+
+# What is known of names is forgotten when a process moves: so it is known again when it goes on.
+def in_child(move, go_on, meanwhile):
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        move()
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        go_on()
+        os._exit(0)
+    os.read(ready[0], 1)
+    for _ in range(3):
+        meanwhile()
+    os.write(go[1], b"x")
+    assert os.waitpid(child, 0)[1] == 0
+
+for _ in range(50):
+    change(path, "X")
+os.chdir("a")
+in_child(lambda: os.chdir("../b"), lambda: change("f", "X"), lambda: change("f", "X"))
+if os.geteuid() == 0:
+    in_child(lambda: os.chroot(jail), lambda: change(path, "X"), lambda: change(path, "Y"))
+"""
+
+
+@case("names that are known in one process mean other files in another directory or root")
+def names():
+    here = os.path.realpath(".")
+    files = ["abs", "a/f", "b/f", f"jail{here}/abs"]
+    for name in files:
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        with open(name, "w", encoding="utf-8") as f:
+            f.write(name)
+    record(sys.executable, "-c", NAMES, here + "/abs", here + "/jail", options=["--contents=1M"])
+    trace = Trace()
+    trace.must_be_whole()
+    init()
+    for name in files[:None if os.geteuid() == 0 else 3]:
+        with open(f"again{here}/{name}", encoding="utf-8") as f:
+            equal(f.read(), name, f"{name} as it was at the start")
+        with open(name, encoding="utf-8") as f:
+            expect(f.read() != name, f"{name} was not changed")
+
+
+# Two processes read half of the files each, and may change each right after, in one way or another.
+LARGE_FILES = """
+import os, sys
+names = sorted(os.listdir("large"))
+os.chdir("large")
+
+def change(name, how):
+    if how == 0:
+        os.truncate(name, 100)
+    elif how == 1:
+        os.rename(name, name + ".moved")
+    elif how == 2:
+        os.unlink(name)
+    elif how == 3:
+        with open(name, "r+b") as f:
+            f.seek(-1, os.SEEK_END)
+            f.write(b"changed")
+    elif how == 4:
+        with open(name, "wb") as f:
+            f.write(b"new")
+
+child = os.fork()
+for i, name in enumerate(names):
+    if i % 2 == (child == 0):
+        with open(name, "rb") as f:
+            f.read(1)
+        change(name, i // 2 % 6 if sys.argv[1] == "changed" else None)
+if not child:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@case("large files are kept as they were, read while the program goes on, and changes them or not")
+def large_files():
+    contents = {f"f{i:02}": os.urandom((1 << 20) + i * 40000) for i in range(24)}
+    for what in ("changed", "left"):
+        shutil.rmtree("large", ignore_errors=True)
+        os.mkdir("large")
+        for name, content in contents.items():
+            with open("large/" + name, "wb") as f:
+                f.write(content)
+        _, err = record(sys.executable, "-c", LARGE_FILES, what, options=["--force"])
+        equal(err, b"", "what was said")
+        Trace().must_be_whole()
+        init()
+        for name, content in contents.items():
+            with open(f"again{os.path.realpath('large')}/{name}", "rb") as f:
+                expect(f.read() == content, f"{name} is not as it was at the start")
+
+
+CHANGE_READ_ONLY = """
+import os
+for name in sorted(os.listdir("files")):
+    fd = os.open("files/" + name, os.O_RDONLY)
+    os.fstat(fd)
+    os.fchmod(fd, 0o600)
+    try:
+        os.setxattr(fd, "user.x", b"new")
+        os.removexattr(fd, "user.x")
+    except OSError:
+        pass
+    os.close(fd)
+"""
+
+
+@case("what a file was is noted before it is changed by a descriptor for reading")
+def change_read_only():
+    os.mkdir("files")
+    has_xattrs = True
+    for i in range(100):
+        with open(f"files/{i}", "wb") as f:
+            os.fchmod(f.fileno(), 0o640)
+        try:
+            os.setxattr(f"files/{i}", "user.x", b"old")
+        except OSError:
+            has_xattrs = False
+    record(sys.executable, "-c", CHANGE_READ_ONLY)
+    Trace().must_be_whole()
+    init()
+    for i in range(100):
+        name = f"again{os.path.realpath('files')}/{i}"
+        equal(os.stat(name).st_mode & 0o777, 0o640, f"mode of {i}")
+        if has_xattrs:
+            equal(os.getxattr(name, "user.x"), b"old", f"attribute of {i}")
+
+
+@case("a file system that a program was run from can be unmounted")
+def unmount():
+    os.mkdir("mnt")
+    mount = "mount -t tmpfs none mnt"
+    if run("unshare", "-m", "sh", "-ec", mount)[0] != 0:
+        raise Skipped("nothing can be mounted here")
+    script = f"{mount}; cp {TORTURE} mnt/p; mnt/p calls 100; umount mnt"
+    status, _, err = run("unshare", "-m", *record_argv("sh", "-ec", script))
+    equal(status, 0, f"exit status\n{err.decode()}")
+    Trace().must_be_complete()
+
+
+# With an overlay at m: its directories have no time of birth, and numbers that are used again.
+OVERLAY = """
+mkdir lower upper work m
+mount -t tmpfs none upper; mkdir upper/u upper/w
+mount -t overlay overlay -o lowerdir=lower,upperdir=upper/u,workdir=upper/w m
+mkdir m/empty m/full m/gone m/kept
+echo old >m/full/f; echo old >m/kept/f
+"""
+OVERLAY_CHANGES = """
+rmdir empty; mkdir new; echo new >new/f; mv new empty; cat empty/f
+mv full moved; cat moved/f
+rmdir gone; mkdir again; echo new >again/f; cat again/f
+! rmdir kept 2>/dev/null; cat kept/f
+"""
+
+
+@case("directories of an overlay are told apart when they are moved, removed and made")
+def overlay():
+    prepare = "\n".join(["set -e", OVERLAY])
+    if run("unshare", "-m", "sh", "-c", prepare)[0] != 0:
+        raise Skipped("no overlay can be mounted here")
+    for name in ("lower", "upper", "work", "m"):
+        shutil.rmtree(name, ignore_errors=True)
+    script = prepare + '\nexec "$@"'
+    status, _, err = run("unshare", "-m", "sh", "-c", script, "sh",
+                         *record_argv("sh", "-ec", "cd m\n" + OVERLAY_CHANGES))
+    equal(status, 0, f"exit status\n{err.decode()}")
+    Trace().must_be_whole()
+    init()
+    top = f"again{os.path.realpath('m')}"
+    equal(sorted(os.listdir(top)), ["empty", "full", "gone", "kept"], "directories of the start")
+    equal([os.listdir(f"{top}/{name}") for name in ("empty", "full", "gone", "kept")],
+          [[], ["f"], [], ["f"]], "what was in them")
+
+
+@case("a recorder to which /proc shows other processes says so, and records nothing")
+def other_proc():
+    if run("unshare", "-pf", "true")[0] != 0:
+        raise Skipped("no other processes can be had here")
+    status, _, err = run("unshare", "-pf", *record_argv("true"))
+    equal(status, 2, f"exit status\n{err.decode()}")
+    expect(b"/proc is that of other processes" in err, f"no reason: {err!r}")
+    expect(not os.path.exists("trace"), "there is a trace")
+    status, _, err = run("unshare", "-pf", "--mount-proc", *record_argv("true"))
+    equal(status, 0, f"exit status\n{err.decode()}")
+    Trace().must_be_whole()
+
+
+MOVES = """
+import os
+os.chdir("a")
+for _ in range(50):
+    with open("f") as f:
+        f.read()
+child = os.fork()
+if not child:
+    os.chdir("../b")
+    with open("g") as f:
+        f.read()
+    os.chdir("../c")
+    with open("h") as f:
+        f.read()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@case("only some calls, and none by which a process moves: names are of where it is")
+def unseen_moves():
+    for name in ("a/f", "b/g", "c/h"):
+        os.mkdir(os.path.dirname(name))
+        with open(name, "w", encoding="utf-8") as f:
+            f.write(name)
+    record(sys.executable, "-c", MOVES, options=["--calls=openat,open,read"])
+    status, out, err = run(REPRISE, "show", "--tree=initial", "--json", "trace")
+    equal(status, 0, err.decode())
+    here = os.path.realpath(".")
+    noted = [name for name in (f"{d}/{f}" for d in "abc" for f in "fgh")
+             if f'"{here}/{name}"' in out.decode()]
+    equal(noted, ["a/f", "b/g", "c/h"], "files in the initial tree")
+
+
+sys.exit(run_cases(sys.argv[4:]))
