@@ -114,6 +114,8 @@ void tree_free(struct tree *t)
 	for (i = 0; i < t->removals.len; i++)
 		(void)close(t->removals.items[i].fd); /* O_PATH: nothing to fail */
 	VEC_RELEASE(&t->removals);
+	tree_forget_moves(t);
+	VEC_RELEASE(&t->moves);
 	arena_release(&t->names);
 	arena_release(&t->item);
 	free(t->piece);
@@ -182,6 +184,8 @@ void tree_leave(struct tree *t, pid_t pid)
 	what = map_remove(&t->unsettled, &pid, sizeof(pid));
 	if (!what)
 		return;
+	if (!t->unsettled.nr_live)
+		tree_forget_moves(t);
 	tree_places_forget(t->places);
 	if (what == t->places) {
 		t->nr_moves++;
@@ -233,9 +237,10 @@ static bool make_key(struct tree *t, const struct walk_request *q, struct hash12
 	return true;
 }
 
-/* The type of the path's end when it had to be walked, else 0. */
+/* The type of the path's end when it had to be walked, else 0; of what it may lead to, a directory's or symlink's. */
 static unsigned int touch_path(struct tree *t, const struct walk_request *q)
 {
+	unsigned int type, other = 0;
 	struct hash128 hash;
 	bool is_new = true;
 
@@ -247,7 +252,10 @@ static unsigned int touch_path(struct tree *t, const struct walk_request *q)
 		if (!is_new && !q->anew && !(q->writes && tree_later_is_busy(t)))
 			return 0;
 	}
-	return tree_walk(t, q);
+	if (q->base == WALK_FROM_CWD)
+		other = tree_walk_moves(t, q);
+	type = tree_walk(t, q);
+	return other ? other : type;
 }
 
 /* Arguments. */
@@ -376,7 +384,8 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 
 	/* What is renamed is looked at each time: is it a directory now? */
 	q.removes = t->row_uses[row->id] & USE_MOVES_NAMES || removes_directory(row, args);
-	q.anew = anew || q.removes;
+	q.moves = row->id == SC_chdir && t->cwds_are_shared;
+	q.anew = anew || q.removes || q.moves;
 	q.content = t->row_uses[row->id] & USE_CONTENT;
 	q.writes = q.content && may_write(row, args);
 	if (q.writes && resolves_otherwise(row, args))
@@ -535,6 +544,34 @@ static bool needs_all(const struct row *row, uint8_t use)
 	return use & USE_MOVES_BASE;
 }
 
+/* Where the thread leaves from; where to is known by the walk, if there is one. */
+static void begin_move(struct tree *t, pid_t tid, const struct row *row, const struct value *args)
+{
+	if (!t->cwds_are_shared || (row->id != SC_chdir && row->id != SC_fchdir))
+		return;
+	tree_add_move_to(t, tid, WALK_FROM_CWD, -1);
+	if (row->id == SC_fchdir && args[0].type == VALUE_INT)
+		tree_add_move_to(t, tid, WALK_FROM_FD, (int)args[0].i);
+}
+
+bool tree_is_moving(const struct tree *t, pid_t tid)
+{
+	size_t i;
+
+	for (i = 0; i < t->moves.len; i++) {
+		if (t->moves.items[i].tid == tid)
+			return map_get(&t->unsettled, &tid, sizeof(tid)) != NULL;
+	}
+	return false;
+}
+
+int tree_touch_again(struct tree *t, pid_t tid, const struct row *row, const struct value *args)
+{
+	if (row->id < ROW_ID_MAX && t->row_uses[row->id] & USE_PATHS)
+		touch_paths(t, tid, row, args);
+	return t->r;
+}
+
 bool tree_moves_base(const struct tree *t, const struct row *row)
 {
 	return row->id < ROW_ID_MAX && t->row_uses[row->id] & USE_MOVES_BASE;
@@ -562,6 +599,7 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 		touch_listing(t, pid, args);
 	if (use & USE_MOVES_CWD || removes_directory(row, args))
 		unsettle_base(t, pid);
+	begin_move(t, pid, row, args);
 	if (use & USE_MOVES_BASE) {
 		t->roots_differ = true;
 		unsettle(t, pid);

@@ -52,8 +52,19 @@ MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
 MUST_CHECK int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t now_ns);
 /* Whether such calls may change root directories, or what is mounted. */
 bool tree_moves_base(const struct tree *t, const struct row *row);
-/* Of every thread whose calls are touched: it begins; it has ended, and nothing more will be told of it. */
-void tree_begin_thread(struct tree *t, pid_t tid);
+/*
+ * A working directory that threads share is changing: by this thread's call, whose entry was touched. Until it
+ * has returned, relative names of others count as touched in the old and the new directory; so calls of others that
+ * are under way then are to be touched once more, and those made meanwhile before tree_leave().
+ */
+bool tree_is_moving(const struct tree *t, pid_t tid);
+MUST_CHECK int tree_touch_again(struct tree *t, pid_t tid, const struct row *row,
+				const struct value *args);
+/*
+ * Of every thread whose calls are touched: it begins, maybe with another's working directory; it has ended, and
+ * nothing more will be told of it.
+ */
+void tree_begin_thread(struct tree *t, pid_t tid, bool shares_cwd);
 void tree_end_thread(struct tree *t, pid_t tid);
 /*
  * The call that was touched last by this thread has returned. Of use only to

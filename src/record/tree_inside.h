@@ -4,6 +4,7 @@
  *
  *   tree.c          which paths a call names, and whether they were seen before
  *   tree_place.c    where paths begin: root, working directory, descriptors
+ *   tree_moves.c    where else they may, while a working directory changes
  *   tree_walk.c     goes along a path as the kernel would for the program
  *   tree_note.c     describes what is there, and writes it
  *   tree_content.c  reads what files hold
@@ -87,6 +88,17 @@ struct tree_removal {
 	struct statx st;
 };
 
+struct tree_identity {
+	uint64_t dev, ino, mount; /* mount 0: the kernel does not tell */
+};
+
+/* A directory that is or may become a thread's working directory, by a call that is under way. */
+struct tree_move {
+	pid_t tid;
+	int fd; /* O_PATH */
+	struct tree_identity identity;
+};
+
 /* At a time, of what is only hashed: less than a processor's cache has; as much as an attribute. */
 #define TREE_PIECE_BYTES ((size_t)128 << 10)
 
@@ -106,6 +118,8 @@ struct tree {
 	bool roots_differ; /* of threads, maybe: one has changed its own, or what is mounted */
 	struct map unsettled; /* threads in a call that may change what names mean */
 	VEC(struct tree_removal) removals; /* of directories, by calls that are under way */
+	VEC(struct tree_move) moves; /* of threads that share their working directory with others */
+	bool cwds_are_shared; /* of some threads */
 	VEC(struct tree_device) devices;
 	struct arena names; /* of struct noted */
 	struct arena item; /* of the record that is being made */
@@ -268,10 +282,7 @@ enum walk_base {
 	WALK_FROM_ROOT,
 	WALK_FROM_CWD,
 	WALK_FROM_FD,
-};
-
-struct tree_identity {
-	uint64_t dev, ino, mount; /* mount 0: the kernel does not tell */
+	WALK_FROM_OURS, /* a descriptor of the recorder */
 };
 
 struct tree_place {
@@ -287,6 +298,10 @@ struct tree_places *tree_places_new(void);
 void tree_places_free(struct tree_places *p);
 /* Nobody may have a place in use. */
 void tree_places_forget(struct tree_places *p);
+bool tree_same_identity(const struct tree_identity *a, const struct tree_identity *b);
+bool tree_fd_identity(int fd, struct tree_identity *ret);
+/* A link of /proc that leads there; returns path. */
+const char *tree_base_path(char path[static 64], pid_t tid, enum walk_base base, int fd);
 bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 			 struct tree_identity *ret);
 /* NULL when no name leads there. To be dropped after use; until then its descriptor is open. */
@@ -301,7 +316,7 @@ void tree_begin_removal(struct tree *t, pid_t tid, const struct tree_object *dir
 struct walk_request {
 	pid_t tid;
 	enum walk_base base;
-	int fd; /* FROM_FD */
+	int fd; /* FROM_FD, FROM_OURS */
 	const char *path;
 	size_t path_len;
 	bool follow; /* a symlink at the end */
@@ -309,11 +324,22 @@ struct walk_request {
 	bool content; /* of a regular file at the end is wanted */
 	bool writes; /* the file at the end may be changed from then on */
 	bool removes; /* a directory at the end may be gone then */
+	bool moves; /* it may be the working directory then */
 };
 
 /* Notes everything along the path. Returns the type of its end (S_IFMT), 0 when it is not there. */
 unsigned int tree_walk(struct tree *t, const struct walk_request *q);
 /* Notes the names in a directory that is open. */
 void tree_list(struct tree *t, pid_t tid, int fd);
+
+/* Working directories that change (tree_moves.c). */
+
+/* The thread's call may leave from or come to this open directory, or what the base is. */
+void tree_add_move(struct tree *t, pid_t tid, int fd);
+void tree_add_move_to(struct tree *t, pid_t tid, enum walk_base base, int fd);
+/* No call is under way any more. */
+void tree_forget_moves(struct tree *t);
+/* A relative path, from all these directories. S_IFDIR or S_IFLNK when it may lead to such, else 0. */
+unsigned int tree_walk_moves(struct tree *t, const struct walk_request *q);
 
 #endif

@@ -99,13 +99,15 @@ static struct tree_identity identity_of(const struct statx *st)
 	return id;
 }
 
-static bool same_identity(const struct tree_identity *a, const struct tree_identity *b)
+bool tree_same_identity(const struct tree_identity *a, const struct tree_identity *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->mount == b->mount;
 }
 
-static const char *link_of(char path[static 64], pid_t tid, enum walk_base base, int fd)
+const char *tree_base_path(char path[static 64], pid_t tid, enum walk_base base, int fd)
 {
+	if (base == WALK_FROM_OURS)
+		return tree_self_path(fd, path);
 	if (base == WALK_FROM_FD)
 		(void)snprintf(path, 64, "/proc/%d/fd/%d", tid, fd);
 	else
@@ -114,15 +116,20 @@ static const char *link_of(char path[static 64], pid_t tid, enum walk_base base,
 	return path;
 }
 
-static bool ask_identity(const char *path, struct tree_identity *ret)
+static bool ask_identity(int fd, const char *path, int flags, struct tree_identity *ret)
 {
 	struct statx st;
 
 	/* Neither number ever changes: no server need be asked. */
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &st))
+	if (statx(fd, path, flags | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &st))
 		return false;
 	*ret = identity_of(&st);
 	return true;
+}
+
+bool tree_fd_identity(int fd, struct tree_identity *ret)
+{
+	return ask_identity(fd, "", AT_EMPTY_PATH, ret);
 }
 
 /* Not while, or where, somebody may be moving that we do not see. */
@@ -139,13 +146,13 @@ bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 	struct tree_identity *known = base == WALK_FROM_ROOT ? &id->root : &id->cwd;
 	char path[64];
 
-	if (base == WALK_FROM_FD)
-		return ask_identity(link_of(path, tid, base, fd), ret);
+	if (base == WALK_FROM_FD || base == WALK_FROM_OURS)
+		return ask_identity(AT_FDCWD, tree_base_path(path, tid, base, fd), 0, ret);
 	if (id->tid != tid || !may_keep(t))
 		*id = (struct tree_id){ .tid = tid };
 	t->places->has_ids = true;
 	if (!*has)
-		*has = ask_identity(link_of(path, tid, base, fd), known);
+		*has = ask_identity(AT_FDCWD, tree_base_path(path, tid, base, fd), 0, known);
 	*ret = *known;
 	return *has;
 }
@@ -203,7 +210,7 @@ static struct tree_place *find_kept(struct tree_places *places, const struct tre
 	unsigned int i;
 
 	for (i = 0; i < PLACES_MAX; i++) {
-		if (places->items[i].kept && same_identity(&places->items[i].identity, id))
+		if (places->items[i].kept && tree_same_identity(&places->items[i].identity, id))
 			return &places->items[i];
 	}
 	return NULL;
@@ -217,9 +224,9 @@ static struct tree_place *find_again(struct tree *t, const struct tree_identity 
 	for (i = 0; i < PLACES_MAX; i++) {
 		struct tree_place *p = &t->places->items[i];
 
-		if (p->nr_users || !p->name.len || !same_identity(&p->identity, id))
+		if (p->nr_users || !p->name.len || !tree_same_identity(&p->identity, id))
 			continue;
-		if (open_place(t, p, p->name.text) && same_identity(&p->identity, id))
+		if (open_place(t, p, p->name.text) && tree_same_identity(&p->identity, id))
 			return p;
 		shut(p);
 	}
@@ -232,7 +239,7 @@ struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base bas
 	struct tree_identity id;
 	char path[64];
 	/* Without the mount, a name could be that of another way to the same directory. */
-	bool keep = base != WALK_FROM_FD && may_keep(t) &&
+	bool keep = (base == WALK_FROM_ROOT || base == WALK_FROM_CWD) && may_keep(t) &&
 		    tree_place_identity(t, tid, base, fd, &id) && id.mount;
 
 	if (keep)
@@ -242,7 +249,7 @@ struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base bas
 		if (!p)
 			return NULL;
 		shut(p);
-		if (!ask(t, p, link_of(path, tid, base, fd)))
+		if (!ask(t, p, tree_base_path(path, tid, base, fd)))
 			p = keep ? find_again(t, &id) : NULL;
 		if (!p)
 			return NULL;
@@ -266,7 +273,7 @@ static bool has_name(const struct tree_places *places, const struct tree_identit
 	unsigned int i;
 
 	for (i = 0; i < PLACES_MAX; i++) {
-		if (places->items[i].name.len && same_identity(&places->items[i].identity, id))
+		if (places->items[i].name.len && tree_same_identity(&places->items[i].identity, id))
 			return true;
 	}
 	return false;
@@ -282,8 +289,9 @@ static void note_place(struct tree *t, pid_t tid, enum walk_base base)
 }
 
 /* It is asked itself: where its parent was when it was made, that may not be any more. */
-void tree_begin_thread(struct tree *t, pid_t tid)
+void tree_begin_thread(struct tree *t, pid_t tid, bool shares_cwd)
 {
+	t->cwds_are_shared |= shares_cwd;
 	*id_of(t->places, tid) = (struct tree_id){ 0 };
 	if (!may_keep(t))
 		return;

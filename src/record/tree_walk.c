@@ -544,6 +544,8 @@ unsigned int tree_walk(struct tree *t, const struct walk_request *q)
 		run(&w);
 		if (q->removes && w.end_type == S_IFDIR)
 			tree_begin_removal(t, q->tid, &w.cur);
+		if (q->moves && w.end_type == S_IFDIR)
+			tree_add_move(t, q->tid, w.cur.fd);
 	} else {
 		w.lost = true;
 		t->nr_incomplete += is_gone(q->tid);

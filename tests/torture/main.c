@@ -185,6 +185,7 @@ static const struct {
 	{ "exec-race", mode_exec_race },
 	{ "leader-exits", mode_leader_exits },
 	{ "serve", mode_serve },
+	{ "moving", mode_moving },
 	{ "processes", mode_processes },
 	{ "bomb", mode_bomb },
 	{ "vfork", mode_vfork },

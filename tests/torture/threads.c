@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Many threads, threads that vanish, and execve in the middle of them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,5 +213,62 @@ int mode_serve(int argc, char **argv)
 	stop = 1;
 	for (i = 0; i < nr; i++)
 		pthread_join(t[i], NULL);
+	return 0;
+}
+
+/* Working directories that change while names are used in them. */
+
+static void *change_by_name(void *arg)
+{
+	unsigned int i = 0;
+
+	(void)arg;
+	while (!stop)
+		must(chdir(i++ % 2 ? "../a" : "../b"), "chdir");
+	return NULL;
+}
+
+static void *change_by_descriptor(void *arg)
+{
+	int fds[] = { (int)must(open("../a", O_PATH | O_DIRECTORY), "a"),
+		      (int)must(open("../b", O_PATH | O_DIRECTORY), "b") };
+	unsigned int i = 0;
+
+	(void)arg;
+	while (!stop)
+		must(fchdir(fds[i++ % 2]), "fchdir");
+	return NULL;
+}
+
+/*
+ * moving N: threads change the working directory from a to b and back, while N files that are there are
+ * opened by relative names and N others made. Prints the names by which the kernel knows them.
+ */
+int mode_moving(int argc, char **argv)
+{
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 100, i;
+	char name[32], link[64], path[4096];
+	pthread_t t[2];
+
+	must(chdir("a"), "a");
+	t[0] = start(change_by_name, 0);
+	t[1] = start(change_by_descriptor, 0);
+	for (i = 0; i < 2 * nr; i++) {
+		ssize_t len;
+		int fd;
+
+		snprintf(name, sizeof(name), "%s%u", i % 2 ? "new" : "old", i / 2);
+		fd = (int)must(open(name,
+				    i % 2 ? O_WRONLY | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC,
+				    0666),
+			       name);
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		len = must(readlink(link, path, sizeof(path)), link);
+		printf("%.*s\n", (int)len, path);
+		close(fd);
+	}
+	stop = 1;
+	pthread_join(t[0], NULL);
+	pthread_join(t[1], NULL);
 	return 0;
 }

@@ -60,6 +60,7 @@ int mode_exec_wakers(int argc, char **argv);
 int mode_exec_race(int argc, char **argv);
 int mode_leader_exits(int argc, char **argv);
 int mode_serve(int argc, char **argv);
+int mode_moving(int argc, char **argv);
 
 int mode_processes(int argc, char **argv);
 int mode_bomb(int argc, char **argv);

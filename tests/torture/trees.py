@@ -258,4 +258,28 @@ def unseen_moves():
     equal(noted, ["a/f", "b/g", "c/h"], "files in the initial tree")
 
 
+@case("names that are used while the working directory changes are noted where they lead")
+def moving():
+    nr = 300
+    for directory in "ab":
+        os.mkdir(directory)
+        for i in range(nr):
+            with open(f"{directory}/old{i}", "w", encoding="utf-8") as f:
+                f.write(f"{directory}{i}")
+    out, _ = record(TORTURE, "moving", str(nr))
+    Trace().must_be_whole()
+    used = out.decode().split()
+    equal(len(used), 2 * nr, "number of files")
+    init()
+    final = run(REPRISE, "show", "--tree=final", "--json", "trace")[1].decode()
+    for path in used:
+        expect(f'"{path}"' in final, f"{path} is not in the final tree")
+        old = "/old" in path
+        expect(os.path.exists("again" + path) == old,
+               f"{path} is {'not in' if old else 'in'} the initial tree")
+        if old:
+            with open(path, encoding="utf-8") as f, open("again" + path, encoding="utf-8") as g:
+                equal(g.read(), f.read(), f"{path} as it was at the start")
+
+
 sys.exit(run_cases(sys.argv[4:]))

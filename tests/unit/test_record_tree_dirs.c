@@ -417,7 +417,7 @@ static pid_t thread_that_is_gone(bool is_told)
 	}
 	assert_true(child > 0);
 	if (is_told)
-		tree_begin_thread(tree, child);
+		tree_begin_thread(tree, child, false);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	return child;
@@ -455,6 +455,109 @@ static void test_thread_that_is_gone(void **state)
 	assert_int_equal(trace_footer(trace)->nr_losses, 0);
 }
 
+/* A thread that shares our working directory, until the pipe is shut. */
+struct companion {
+	pthread_t thread;
+	int pipe[2], told[2];
+};
+
+static void *keep_company(void *arg)
+{
+	const struct companion *c = arg;
+	pid_t tid = gettid();
+	char end;
+
+	if (write(c->told[1], &tid, sizeof(tid)) == sizeof(tid))
+		(void)!read(c->pipe[0], &end, 1);
+	return NULL;
+}
+
+static pid_t begin_companion(struct companion *c)
+{
+	pid_t tid;
+
+	assert_int_equal(pipe(c->pipe), 0);
+	assert_int_equal(pipe(c->told), 0);
+	assert_int_equal(pthread_create(&c->thread, NULL, keep_company, c), 0);
+	assert_int_equal(read(c->told[0], &tid, sizeof(tid)), sizeof(tid));
+	tree_begin_thread(tree, tid, true);
+	return tid;
+}
+
+static void end_companion(struct companion *c)
+{
+	(void)close(c->pipe[1]);
+	assert_int_equal(pthread_join(c->thread, NULL), 0);
+	(void)close(c->pipe[0]);
+	(void)close(c->told[0]);
+	(void)close(c->told[1]);
+}
+
+static void begin_chdir(pid_t tid, const char *name)
+{
+	struct value args[ROW_ARGS_MAX] = { value_str(&arena, name) };
+
+	OK(tree_touch(tree, tid, row_by_id(SC_chdir), args, 5));
+}
+
+/* Names of others mean the old or the new directory, until the call is over. */
+static void test_chdir_of_another_thread(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_int(AT_FDCWD), value_str(&arena, "early"),
+					    value_uint(O_CREAT | O_WRONLY), value_uint(0) };
+	struct companion c;
+	pid_t other, child;
+
+	(void)state;
+	OK(mkdir("d", 0777));
+	OK(mkdir("d/e", 0777));
+	write_file("d/file", "d");
+	write_file("d/e/file", "e");
+	other = begin_companion(&c);
+	child = fork();
+	if (!child) {
+		(void)pause();
+		_exit(0);
+	}
+	begin_chdir(other, "d");
+	assert_true(tree_is_moving(tree, other));
+	assert_false(tree_is_moving(tree, getpid()));
+	OK(tree_touch_again(tree, getpid(), row_by_id(SC_openat), args));
+	touch_by(child, "childs");
+	/* Each of us: so it may lead to d/e, by d. */
+	begin_chdir(getpid(), "d/../d/e");
+	tree_leave(tree, other);
+	touch_by(other, "file");
+	tree_leave(tree, getpid());
+	assert_false(tree_is_moving(tree, other));
+	touch_by(other, "late");
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	finish();
+	end_companion(&c);
+	assert_int_equal(flags_of(INITIAL, below("early")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("d/early")), MISSING);
+	assert_int_equal(flags_of(INITIAL, below("file")), MISSING);
+	assert_int_equal(stat_of(INITIAL, below("d/file"), TYPE), 1);
+	assert_int_equal(stat_of(INITIAL, below("d/e/file"), TYPE), 1);
+	assert_int_equal(count_entries(INITIAL, below("childs")), 1);
+	assert_int_equal(count_entries(INITIAL, below("d/childs")), 0);
+	assert_int_equal(count_entries(INITIAL, below("late")), 1);
+	assert_int_equal(count_entries(INITIAL, below("d/late")), 0);
+	assert_int_equal(trace_footer(trace)->nr_losses, 0);
+}
+
+/* Without other threads nothing is kept open, and nothing looked up twice. */
+static void test_chdir_alone(void **state)
+{
+	(void)state;
+	OK(mkdir("d", 0777));
+	begin_chdir(getpid(), "d");
+	assert_false(tree_is_moving(tree, getpid()));
+	finish();
+	assert_int_equal(count_entries(INITIAL, below("d")), 1);
+}
+
 /* Nobody can tell where it was: nor where another one is that has its number. */
 static void test_thread_that_nobody_knew(void **state)
 {
@@ -490,6 +593,8 @@ int main(void)
 		TREE_TEST(test_races),
 		TREE_TEST(test_changed_root),
 		TREE_TEST(test_thread_that_is_gone),
+		TREE_TEST(test_chdir_of_another_thread),
+		TREE_TEST(test_chdir_alone),
 		TREE_TEST(test_thread_that_nobody_knew),
 	};
 

@@ -154,9 +154,10 @@ void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
 	(void)at_entry;
 }
 
-void agent_settle(struct tracer *tr)
+void agent_settle(struct tracer *tr, bool moving)
 {
 	(void)tr;
+	(void)moving;
 }
 
 void agent_close_files(struct tracer *tr)

@@ -124,9 +124,10 @@ void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry);
 void agent_note_choice(struct tracer *tr, struct tracee *t, bool at_entry);
 /*
  * Before a call that the tracer sees goes on: all that was done before it is
- * taken in, and the paths of calls that are being made are noted.
+ * taken in, and the paths of calls that are being made are noted. moving: see
+ * tree_is_moving(); those too that are about to be made.
  */
-void agent_settle(struct tracer *tr);
+void agent_settle(struct tracer *tr, bool moving);
 /* Before something is unmounted: no file of a program is open any more. */
 void agent_close_files(struct tracer *tr);
 /* Takes in what all threads have left so far; of how many bytes that was for the busiest. */

@@ -5,6 +5,7 @@
  * so nothing in it is trusted.
  */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -507,7 +508,25 @@ static void touch_early(struct tracer *tr, struct tracee *t)
 	t->carried_ns = carried_ns;
 }
 
-void agent_settle(struct tracer *tr)
+/* So many times, in case its thread does not come to run. */
+#define LOOKS_AT_BEGUN 1000
+
+/*
+ * A thread may have found a name in the set just before its meaning changed: it comes to its call, which is touched
+ * then, before that goes on by which the meaning changes.
+ */
+static void wait_for_begun(const struct tracee *t)
+{
+	const struct wire_block *b = t->agent->block;
+	unsigned int i;
+
+	for (i = 0; i < LOOKS_AT_BEGUN && b->head == t->agent->tail &&
+		    __atomic_load_n(&b->phase, __ATOMIC_ACQUIRE) == WIRE_BEFORE;
+	     i++)
+		(void)sched_yield();
+}
+
+void agent_settle(struct tracer *tr, bool moving)
 {
 	struct agent_thread *at;
 
@@ -520,6 +539,8 @@ void agent_settle(struct tracer *tr)
 		if (!at || !at->block)
 			continue;
 		(void)drain_thread(tr, t, DRAIN_ALL);
+		if (moving)
+			wait_for_begun(t);
 		touch_early(tr, t);
 	}
 }

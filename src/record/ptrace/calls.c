@@ -249,10 +249,29 @@ static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome 
 			       o, t->args);
 	/* What could not be read at the entry has waited for the outcome. */
 	note_cut(tr, t, o);
+	if (tree_is_moving(tr->tree, t->tid))
+		agent_settle(tr, false);
 	tree_leave(tr->tree, t->tid);
 	agent_note_names(tr, t, false);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
+}
+
+/* The thread is about to move, and with it others: names in calls that they have begun may mean other files then. */
+static void touch_calls_of_others(struct tracer *tr, const struct tracee *t)
+{
+	int r = 0;
+
+	MAP_EACH (&tr->all.by_tid, e) {
+		const struct tracee *other = e->value;
+
+		if (other != t && other->state == TRACEE_IN_CALL && other->row &&
+		    !other->unwanted && r >= 0)
+			r = tree_touch_again(tr->tree, other->tid, other->row, other->args);
+	}
+	if (r < 0)
+		tracer_cut_short(tr, r, "cannot write the trace");
+	agent_settle(tr, true);
 }
 
 /* Whatever is recorded: every child must be seen. */
@@ -375,7 +394,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		enter_unrecorded(tr, t);
 		return;
 	}
-	agent_settle(tr);
+	agent_settle(tr, false);
 	if (tree_moves_base(tr->tree, t->row))
 		agent_close_files(tr);
 	t->nr = info->entry.nr;
@@ -384,6 +403,8 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	if (!t->unwanted) {
 		t->gap_cpu_ns = gap_cpu_ns(tr, t);
 		read_entry(tr, t);
+		if (tree_is_moving(tr->tree, t->tid))
+			touch_calls_of_others(tr, t);
 	}
 	/* After its arguments were read: they are recorded as they are. */
 	if (clones_is_one(t->row))

@@ -52,7 +52,7 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 	read_status(t, comm);
 	t->state = TRACEE_RUNNING;
 	t->recorded = true;
-	tree_begin_thread(tr->tree, t->tid);
+	tree_begin_thread(tr->tree, t->tid, clone_flags & CLONE_FS || t->tid != t->pid);
 	tracer_set_active(tr, t, true, tracer_now(tr));
 	t->stream = trace_feed_open_stream(tr->feed, (uint32_t)t->pid, (uint32_t)t->tid);
 	tr->res->nr_threads++;

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Working directories that change while other threads use them. Between the entry
+ * and the exit of a chdir nobody can tell whether a relative name of another
+ * thread means a file in the old or in the new directory, and what such a call has
+ * touched may be learned only then. So it counts as touched in both.
+ *
+ * 1. Both directories are kept open from the entry of the call on. They are let go
+ *    when no call is under way that changes what names mean: until then a name may have
+ *    been meant in any of them, when threads change the directory at the same time.
+ * 2. Whoever sees the calls touches those that are under way once more when one
+ *    begins, and those that were made meanwhile before it ends.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+#include "record/tree_inside.h"
+
+/* More than that, and not all meanings of a name are looked up. */
+#define MOVES_MAX 64
+
+static bool is_known(const struct tree *t, pid_t tid, const struct tree_identity *id)
+{
+	size_t i;
+
+	for (i = 0; i < t->moves.len; i++) {
+		const struct tree_move *m = &t->moves.items[i];
+
+		if (m->tid == tid && tree_same_identity(&m->identity, id))
+			return true;
+	}
+	return false;
+}
+
+/* Takes the descriptor. */
+static void add(struct tree *t, pid_t tid, int fd)
+{
+	struct tree_move m = { .tid = tid, .fd = fd };
+	bool is_asked = fd >= 0 && tree_fd_identity(fd, &m.identity);
+
+	if (is_asked && !is_known(t, tid, &m.identity) && t->moves.len < MOVES_MAX) {
+		VEC_PUSH(&t->moves, m);
+		return;
+	}
+	t->nr_incomplete += !is_asked || !is_known(t, tid, &m.identity);
+	if (fd >= 0)
+		(void)close(fd); /* O_PATH: nothing to fail */
+}
+
+void tree_add_move(struct tree *t, pid_t tid, int fd)
+{
+	add(t, tid, fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
+void tree_add_move_to(struct tree *t, pid_t tid, enum walk_base base, int fd)
+{
+	char path[64];
+	int own = open(tree_base_path(path, tid, base, fd), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	/* No directory, or no such descriptor: the call will fail. */
+	if (own >= 0 || (errno != ENOENT && errno != ENOTDIR))
+		add(t, tid, own);
+}
+
+void tree_forget_moves(struct tree *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->moves.len; i++)
+		(void)close(t->moves.items[i].fd); /* O_PATH: nothing to fail */
+	t->moves.len = 0;
+}
+
+/* Threads share it as they were made to. What cannot be told, as of a thread that is gone, counts as yes. */
+static bool share_cwd(pid_t a, pid_t b)
+{
+	return a == b || syscall(SYS_kcmp, a, b, KCMP_FS, 0, 0) <= 0;
+}
+
+unsigned int tree_walk_moves(struct tree *t, const struct walk_request *q)
+{
+	struct walk_request there = *q;
+	unsigned int type, found = 0;
+	size_t i, nr = t->moves.len; /* a chdir adds where it may lead from there */
+
+	there.base = WALK_FROM_OURS;
+	for (i = 0; i < nr && !t->r; i++) {
+		if (!share_cwd(t->moves.items[i].tid, q->tid))
+			continue;
+		there.fd = t->moves.items[i].fd;
+		type = tree_walk(t, &there);
+		if (type == S_IFDIR || type == S_IFLNK)
+			found = type;
+	}
+	return found;
+}
