@@ -556,13 +556,7 @@ static void begin_move(struct tree *t, pid_t tid, const struct row *row, const s
 
 bool tree_is_moving(const struct tree *t, pid_t tid)
 {
-	size_t i;
-
-	for (i = 0; i < t->moves.len; i++) {
-		if (t->moves.items[i].tid == tid)
-			return map_get(&t->unsettled, &tid, sizeof(tid)) != NULL;
-	}
-	return false;
+	return t->moves.len && map_get(&t->unsettled, &tid, sizeof(tid)) == t->places;
 }
 
 int tree_touch_again(struct tree *t, pid_t tid, const struct row *row, const struct value *args)

@@ -24,14 +24,21 @@
 /* More than that, and not all meanings of a name are looked up. */
 #define MOVES_MAX 64
 
-static bool is_known(const struct tree *t, pid_t tid, const struct tree_identity *id)
+/* Threads share it as they were made to. What cannot be told, as of a thread that is gone, counts as yes. */
+static bool share_cwd(pid_t a, pid_t b)
+{
+	return a == b || syscall(SYS_kcmp, a, b, KCMP_FS, 0, 0) <= 0;
+}
+
+static bool is_known(const struct tree *t, const struct tree_move *move)
 {
 	size_t i;
 
 	for (i = 0; i < t->moves.len; i++) {
 		const struct tree_move *m = &t->moves.items[i];
 
-		if (m->tid == tid && tree_same_identity(&m->identity, id))
+		if (tree_same_identity(&m->identity, &move->identity) &&
+		    share_cwd(m->tid, move->tid))
 			return true;
 	}
 	return false;
@@ -42,12 +49,13 @@ static void add(struct tree *t, pid_t tid, int fd)
 {
 	struct tree_move m = { .tid = tid, .fd = fd };
 	bool is_asked = fd >= 0 && tree_fd_identity(fd, &m.identity);
+	bool is_new = !is_asked || !is_known(t, &m);
 
-	if (is_asked && !is_known(t, tid, &m.identity) && t->moves.len < MOVES_MAX) {
+	if (is_asked && is_new && t->moves.len < MOVES_MAX) {
 		VEC_PUSH(&t->moves, m);
 		return;
 	}
-	t->nr_incomplete += !is_asked || !is_known(t, tid, &m.identity);
+	t->nr_incomplete += is_new;
 	if (fd >= 0)
 		(void)close(fd); /* O_PATH: nothing to fail */
 }
@@ -74,12 +82,6 @@ void tree_forget_moves(struct tree *t)
 	for (i = 0; i < t->moves.len; i++)
 		(void)close(t->moves.items[i].fd); /* O_PATH: nothing to fail */
 	t->moves.len = 0;
-}
-
-/* Threads share it as they were made to. What cannot be told, as of a thread that is gone, counts as yes. */
-static bool share_cwd(pid_t a, pid_t b)
-{
-	return a == b || syscall(SYS_kcmp, a, b, KCMP_FS, 0, 0) <= 0;
 }
 
 unsigned int tree_walk_moves(struct tree *t, const struct walk_request *q)
