@@ -163,6 +163,8 @@ void agent_first_stop(struct tracee *t)
 	if (!at || !at->needs_gs)
 		return;
 	at->needs_gs = false;
+	if (at->space->lost_gs)
+		return; /* it is the program's */
 	(void)ptrace(PTRACE_POKEUSER, t->tid, offsetof(struct user_regs_struct, gs_base),
 		     at->space->image->remote + slot_offset(at->slot)); /* fails when it is gone */
 }
@@ -202,7 +204,8 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	if (!space || space->image->off)
 		return;
 	fd = -1;
-	if (ip >= space->loader_start && ip < space->loader_end) {
+	if (ip >= space->loader_start && ip < space->loader_end &&
+	    (t->regs[3] & MAP_TYPE) == MAP_PRIVATE) {
 		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, (int)t->regs[4]);
 		fd = open(name, O_RDONLY | O_CLOEXEC);
 	}

@@ -195,7 +195,8 @@ static bool fill_file(struct tracer *tr, struct tracee *t, const struct outcome 
 		if (find(c, WIRE_FILE_ADDRESS, &bytes) >= sizeof(st)) {
 			memcpy(&st, bytes, sizeof(st));
 			t->args[i] = found_file_id(&tr->capture, &st);
-			if (t->row->id == SC_mmap && t->regs[2] & PROT_EXEC)
+			if (t->row->id == SC_mmap && t->regs[2] & PROT_EXEC &&
+			    (t->regs[3] & MAP_TYPE) == MAP_PRIVATE)
 				agent_texts_note(tr, t, &st, (uint64_t)o->ret);
 		}
 		return true;

@@ -19,6 +19,7 @@
  * What an agent that was there from the beginning would know, the hope keeps: where
  * the loader is, what it has mapped, and whether a signal handler may be running.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,8 +187,9 @@ void agent_after_call(struct tracer *tr, struct tracee *t, const struct outcome 
 	if (t->agent)
 		t->agent->space->nr_calls++;
 	if (!t->hope || ++t->hope->nr_calls < tr->agent->after_calls || !may_enter(t) ||
-	    interrupts_is_restart(o->err) || !remote_is_syscall(t, ip - SYSCALL_BYTES))
-		return; /* at another call */
+	    interrupts_is_restart(o->err) || o->err == EINTR ||
+	    !remote_is_syscall(t, ip - SYSCALL_BYTES))
+		return; /* at another call: not between a wait and its signal, which has a mask of its own */
 	if (is_alone(tr, t))
 		enter_late(tr, t, ip - SYSCALL_BYTES);
 	agent_hope_end(t);

@@ -24,6 +24,7 @@ static bool parse_line(const char *line, const char *end, struct map_line *ret)
 	if (at + 6 > end || ret->end <= ret->start)
 		return false;
 	ret->is_executable = at[3] == 'x';
+	ret->is_private = at[4] == 'p';
 	ret->offset = strtoull(at + 5, &at, 16);
 	(void)strtoull(at, &at, 16); /* device */
 	if (*at != ':')

@@ -15,6 +15,7 @@
 struct map_line {
 	uint64_t start, end, offset, ino;
 	bool is_executable;
+	bool is_private; /* what is changed there is nobody else's, and not the file's */
 	const char *path; /* as the process sees it; or another word, or empty; the maps' */
 };
 

@@ -73,7 +73,7 @@ void patcher_open(struct patcher *p, struct tracer *tr, struct tracee *t, uint64
 	p->area = NULL;
 	p->stubs_len = 0;
 	p->nr_changes = p->nr_stretches = p->text_len = 0;
-	p->is_broken = false;
+	p->is_refused = p->is_broken = false;
 }
 
 static bool open_memory(struct patcher *p)
@@ -87,9 +87,13 @@ static bool open_memory(struct patcher *p)
 	return p->mem >= 0;
 }
 
-static bool write_at(struct patcher *p, uint64_t addr, const void *bytes, size_t len)
+/* How many bytes were written: all, or none, as of a program that protects its memory, or part of them. */
+static size_t write_at(struct patcher *p, uint64_t addr, const void *bytes, size_t len)
 {
-	return open_memory(p) && pwrite(p->mem, bytes, len, (off_t)addr) == (ssize_t)len;
+	ssize_t n = open_memory(p) ? pwrite(p->mem, bytes, len, (off_t)addr) : -1;
+
+	p->is_refused |= n != (ssize_t)len;
+	return n > 0 ? (size_t)n : 0;
 }
 
 /* One by one, also where the program may not read; what is not there is left empty. */
@@ -146,25 +150,30 @@ static bool flush(struct patcher *p)
 			apply(p, &p->stretches[i], &p->changes[k]);
 	}
 	if (p->stubs_len)
-		p->is_broken |= !write_at(p, p->stubs_at, p->stubs, p->stubs_len);
-	for (i = 0; i < p->nr_stretches && !p->is_broken; i++) {
+		(void)write_at(p, p->stubs_at, p->stubs,
+			       p->stubs_len); /* nothing leads there yet */
+	for (i = 0; i < p->nr_stretches && !p->is_refused; i++) {
 		const struct patch_stretch *s = &p->stretches[i];
 
 		if (s->is_changed)
-			p->is_broken = !write_at(p, s->at, p->text + s->in_text, s->len);
+			p->is_broken |=
+				write_at(p, s->at, p->text + s->in_text, s->len) && p->is_refused;
 	}
 	p->stubs_len = 0;
 	p->nr_changes = p->nr_stretches = p->text_len = 0;
-	return !p->is_broken;
+	return !p->is_refused;
 }
 
-void patcher_close(struct patcher *p)
+bool patcher_close(struct patcher *p)
 {
+	bool is_done = flush(p);
+
 	/* With half of a change it cannot go on; it is as good as gone then anyway. */
-	if (!flush(p))
+	if (p->is_broken)
 		(void)kill(p->t->pid, SIGKILL);
 	if (p->mem >= 0)
 		(void)close(p->mem); /* what was written is written */
+	return is_done;
 }
 
 /* Gathering. */

@@ -37,15 +37,16 @@ struct patcher {
 	struct patch_change changes[PATCHER_CHANGES_MAX];
 	struct patch_stretch stretches[PATCHER_CHANGES_MAX];
 	size_t nr_changes, nr_stretches, text_len;
-	bool is_broken; /* something could not be written */
+	bool is_refused; /* something could not be written: then nothing more is */
+	bool is_broken; /* it was in part */
 	uint8_t stubs[8192];
 	uint8_t text[PATCHER_TEXT_BYTES];
 };
 
 /* ip: where the thread is; 0: in a call. */
 void patcher_open(struct patcher *p, struct tracer *tr, struct tracee *t, uint64_t ip);
-/* Writes what is left. */
-void patcher_close(struct patcher *p);
+/* Writes what is left. False: not all changes were made; from places without one the tracer sees calls. */
+bool patcher_close(struct patcher *p);
 /* The site becomes a jump, unless it is not what stands there. False: this process gets no more of them. */
 bool patcher_change(struct patcher *p, const struct site *s, uint64_t syscall);
 

@@ -181,6 +181,9 @@ int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *
 	regs.rip = AGENT_ADDRESS(agent_begin);
 	regs.r12 = list;
 	regs.rsp = sp = (kept.regs.rsp - RED_ZONE_BYTES) & ~UINT64_C(15);
+	/* What they return, and where the next one goes on. */
+	if (!remote_read(t, sp - sizeof(pushed) - sizeof(sp), pushed, sizeof(pushed)))
+		return -EFAULT; /* it has so little of its stack left */
 	status = work(&r, PTRACE_CONT, AGENT_ADDRESS(agent_begun), &regs, &early);
 	if (!status && !remote_read(t, sp - nr * sizeof(*pushed), pushed, nr * sizeof(*pushed)))
 		status = -EFAULT;

@@ -216,7 +216,8 @@ static void patch_texts(struct tracer *tr, struct tracee *t, uint64_t ip, bool a
 		if (!patch_text(&p, x, all))
 			break;
 	}
-	patcher_close(&p);
+	if (!patcher_close(&p) && tr->agent->netless)
+		agent_leave_calls(tr, t);
 }
 
 /* The last one. False: not all of it that should be could be changed. */
@@ -234,8 +235,7 @@ static bool patch_new_text(struct tracer *tr, struct tracee *t, bool all)
 		return false;
 	patcher_open(&p, tr, t, 0);
 	done = patch_text(&p, x, all);
-	patcher_close(&p);
-	return done;
+	return patcher_close(&p) && done;
 }
 
 void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t start, uint64_t len,
@@ -292,10 +292,53 @@ void agent_texts_note(struct tracer *tr, struct tracee *t, const struct stat *st
 	VEC_PUSH(&space->texts, x);
 }
 
+static const struct map_line *line_of(const struct maps *m, uint64_t addr)
+{
+	size_t i;
+
+	for (i = 0; i < m->lines.len; i++) {
+		if (addr >= m->lines.items[i].start && addr < m->lines.items[i].end)
+			return &m->lines.items[i];
+	}
+	return NULL;
+}
+
+/* Whether that place of a file is at this address of the text still, and can be executed. */
+static bool is_there(const struct maps *m, const struct agent_text *x, uint64_t addr)
+{
+	const struct map_line *l = line_of(m, addr);
+
+	/* The file is known by its bytes: on some file systems it has another number here. */
+	return l && maps_is_text(l) && l->is_private &&
+	       l->offset + (addr - l->start) == x->offset + (addr - x->start);
+}
+
+/* Where they were, the program may have its data by now. */
+static void forget_unmapped(struct tracee *t)
+{
+	struct agent_space *space = t->agent->space;
+	struct maps m;
+	size_t i, nr = 0;
+
+	maps_read(t, &m);
+	for (i = 0; i < space->texts.len; i++) {
+		struct agent_text *x = &space->texts.items[i];
+
+		if (is_there(&m, x, x->start) && is_there(&m, x, x->end - 1))
+			space->texts.items[nr++] = *x;
+		else
+			free(x->patched);
+	}
+	space->texts.len = nr;
+	maps_release(&m);
+}
+
 void agent_texts_patch_all(struct tracer *tr, struct tracee *t, uint64_t ip)
 {
-	if (t->agent->space->nr_threads == 1)
-		patch_texts(tr, t, ip, true);
+	if (t->agent->space->nr_threads != 1)
+		return;
+	forget_unmapped(t);
+	patch_texts(tr, t, ip, true);
 }
 
 /* The text that an address is in, and (*ret) which of its sites that is, or its nr; NULL: none. */
@@ -481,7 +524,7 @@ void agent_texts_patch_image(struct tracer *tr, struct tracee *t, const struct a
 		for (i = nr = 0; i < m->lines.len && nr < TEXTS_MAX; i++) {
 			const struct map_line *l = &m->lines.items[i];
 
-			if (!maps_is_text(l))
+			if (!maps_is_text(l) || !l->is_private)
 				continue;
 			patch_mapped(tr, t, l, hope, pass == 1);
 			nr++;

@@ -39,6 +39,7 @@
 agent_entry:
 	cmpl $0, %gs:WIRE_AT_OFF
 	jne 1f
+	cld
 	movl $WIRE_BEFORE, %gs:WIRE_AT_PHASE
 	movq %rcx, %gs:WIRE_AT_SITE
 	movq %rax, %gs:WIRE_AT_NR

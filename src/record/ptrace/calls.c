@@ -334,6 +334,12 @@ static bool forbids_counter(const struct tracee *t)
 	return t->row->id == SC_prctl && t->regs[0] == PR_SET_TSC && t->regs[1] == PR_TSC_SIGSEGV;
 }
 
+/* Calls are told apart by where they are made from then on: each has to be made at its own place. */
+static bool dispatches_calls(const struct tracee *t)
+{
+	return t->row->id == SC_prctl && t->regs[0] == PR_SET_SYSCALL_USER_DISPATCH;
+}
+
 /* What the agent must know of also then; whether the call succeeds will not be seen. */
 static void enter_unrecorded(struct tracer *tr, struct tracee *t)
 {
@@ -390,6 +396,8 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		agent_turn_off(tr, t);
 	if (forbids_counter(t))
 		agent_lose_counter(tr, t);
+	if (dispatches_calls(t))
+		agent_turn_off(tr, t);
 	if (!t->recorded || tr->silent) {
 		enter_unrecorded(tr, t);
 		return;

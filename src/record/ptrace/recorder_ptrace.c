@@ -89,14 +89,18 @@ static void take_signals(struct signals *s, bool attached)
 	set_handler(SIGTERM, attached ? note_stop : pass_on, &s->terminate);
 	set_handler(SIGHUP, attached ? note_stop : pass_on, &s->hangup);
 	set_handler(SIGALRM, wake_up, &s->alarm);
-	/* A file that may not grow is like a full disk: told, not deadly. */
-	set_handler(SIGXFSZ, SIG_IGN, &s->file_size);
 	/* We wait for stops; a signal for each would cost as much again as to wait. */
 	(void)sigaction(SIGCHLD, &quiet, &s->child);
 	s->has_jobs = !attached;
 	if (s->has_jobs)
 		jobs_take_signals(&s->jobs);
 	waiting_set_timer(WAITING_TICK_NS, &s->timer);
+}
+
+/* A file that may not grow is like a full disk: told, not deadly; as long as we write. */
+static void outgrow_files(struct signals *s)
+{
+	set_handler(SIGXFSZ, SIG_IGN, &s->file_size);
 }
 
 void signals_restore(const struct signals *s)
@@ -267,6 +271,7 @@ static int run_tracer(struct tracer *tr, struct err *err)
 		r = err_set(err, -tr->exec_err, "cannot run %s", tr->path);
 	command_pid = 0;
 	signals_restore(&tr->signals);
+	outgrow_files(&tr->signals);
 	return r;
 }
 
@@ -352,8 +357,10 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 		r = make_agent(&tr, use, err);
 	if (r < 0)
 		return r;
+	outgrow_files(&tr.signals);
 	r = trace_writer_open(o->output, &options, &tr.writer, err);
 	if (r < 0) {
+		(void)sigaction(SIGXFSZ, &tr.signals.file_size, NULL);
 		agent_free(tr.agent);
 		return r;
 	}
@@ -384,6 +391,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	capture_release(&tr.capture);
 	tracees_release(&tr.all);
 	agent_free(tr.agent);
+	(void)sigaction(SIGXFSZ, &tr.signals.file_size, NULL);
 	return r;
 }
 
