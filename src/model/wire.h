@@ -9,7 +9,7 @@
  *
  *   shared memory of one program image (and of what it forks):
  *
- *     slot | slot | ...  slot: block, ring, files
+ *     slot | slot | ...  slot: block, ring, files; the first: a block alone
  *
  *   block: one thread's state, found by the agent through its gs register
  *   ring:  records of calls, written by the thread, taken by the recorder
@@ -294,7 +294,7 @@ static inline __attribute__((always_inline)) uint64_t wire_dir(uint64_t dev, uin
 #define WIRE_NAMES_BYTES (WIRE_NR_NAMES * sizeof(uint64_t))
 #define WIRE_DIRS_BYTES (WIRE_NR_DIRS * sizeof(uint64_t))
 #define WIRE_COMMON_BYTES (WIRE_RULES_BYTES + WIRE_NAMES_BYTES + WIRE_DIRS_BYTES)
-#define WIRE_IMAGE_BYTES ((uint64_t)WIRE_NR_SLOTS * WIRE_SLOT_BYTES)
+#define WIRE_IMAGE_BYTES (WIRE_BLOCK_BYTES + (uint64_t)(WIRE_NR_SLOTS - 1) * WIRE_SLOT_BYTES)
 #endif
 
 #endif

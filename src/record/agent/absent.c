@@ -111,6 +111,14 @@ bool agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip, bool may_ha
 	return false;
 }
 
+bool agent_make_room(struct tracer *tr, struct tracee *t, uint64_t ip)
+{
+	(void)tr;
+	(void)t;
+	(void)ip;
+	return false;
+}
+
 void agent_before_thread(struct tracer *tr, struct tracee *t)
 {
 	(void)tr;

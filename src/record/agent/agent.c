@@ -83,27 +83,15 @@ void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES])
 
 /* Slots. */
 
-static uint64_t slot_offset(unsigned int slot)
-{
-	return (uint64_t)slot * WIRE_SLOT_BYTES;
-}
-
-struct wire_block *agent_block_of(const struct agent_image *im, unsigned int slot)
-{
-	return (struct wire_block *)(void *)(im->shared + slot_offset(slot));
-}
-
 static void take_slot(struct tracer *tr, const struct tracee *t)
 {
 	struct agent_thread *at = t->agent;
 	struct agent_image *im = at->space->image;
 	struct wire_block *b;
-	unsigned int slot = 1;
+	unsigned int slot = slots_find_free(at->space);
 
-	while (slot < WIRE_NR_SLOTS && im->slots[slot])
-		slot++;
 	at->needs_gs = true;
-	if (slot == WIRE_NR_SLOTS)
+	if (!slot)
 		return; /* the first slot makes the agent leave all to the tracer */
 	im->slots[slot] = true;
 	at->slot = slot;
@@ -113,9 +101,9 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 	if (tr->agent->runs_beside)
 		at->wait_ticks = ticks_in_ns(&tr->agent->ticks, WAIT_FOR_ROOM_NS);
 	*b = (struct wire_block){
-		.self = im->remote + slot_offset(slot),
+		.self = slots_address(at->space, slot),
 		.off = im->off,
-		.ring = im->remote + slot_offset(slot) + WIRE_BLOCK_BYTES,
+		.ring = slots_address(at->space, slot) + WIRE_BLOCK_BYTES,
 		.ring_bytes = WIRE_RING_FIRST_BYTES,
 		.rules = im->common,
 		.where = names_where(tr->agent, t),
@@ -152,6 +140,7 @@ void agent_join(struct tracer *tr, struct tracee *t, struct agent_space *space)
 {
 	t->agent = xcalloc(1, sizeof(*t->agent));
 	t->agent->space = space;
+	t->agent->nr_views = 1;
 	space->nr_threads++;
 	take_slot(tr, t);
 }
@@ -166,7 +155,7 @@ void agent_first_stop(struct tracee *t)
 	if (at->space->lost_gs)
 		return; /* it is the program's */
 	(void)ptrace(PTRACE_POKEUSER, t->tid, offsetof(struct user_regs_struct, gs_base),
-		     at->space->image->remote + slot_offset(at->slot)); /* fails when it is gone */
+		     slots_address(at->space, at->slot)); /* fails when it is gone */
 }
 
 void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tracee *t)
@@ -182,6 +171,7 @@ void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tra
 		*copy = *space;
 		agent_texts_copy(space, copy);
 		copy->nr_threads = 0;
+		copy->nr_views = parent->agent->nr_views; /* others may have added some since */
 		copy->program = NULL;
 		copy->image->nr_spaces++;
 		space = copy;

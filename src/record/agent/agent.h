@@ -84,6 +84,11 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
  * it may be, which is when the filter has stopped it.
  */
 bool agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip, bool may_hand_over);
+/*
+ * The thread is stopped at the entry of a call that makes a thread or process, which might find no room for what
+ * it records. True: the call has been put back, and will be made again.
+ */
+bool agent_make_room(struct tracer *tr, struct tracee *t, uint64_t ip);
 /* The thread is stopped at the entry of a call that makes another one in its memory. */
 void agent_before_thread(struct tracer *tr, struct tracee *t);
 /* The thread is stopped to get a signal, for which there may be a handler. */

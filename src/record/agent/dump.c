@@ -33,15 +33,19 @@ static bool dumps_core(int signo)
 void dump_leave_out(struct tracer *tr, struct tracee *t)
 {
 	struct remote r = { t, outlive_remote(tr->agent) };
+	const struct agent_space *space = t->agent->space;
+	unsigned int i;
 	siginfo_t si;
 
 	/* An execve that has failed too late ends a process whose memory is gone. */
 	if (!dumps_core(t->delivered) || !interrupts_is_deadly(t, t->delivered) ||
 	    !agent_is_in(t) || ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0)
 		return;
-	(void)remote_call(&r, SYS_madvise,
-			  (uint64_t[]){ t->agent->space->image->remote, WIRE_IMAGE_BYTES,
-					MADV_DONTDUMP, 0, 0, 0 }); /* else the dump is large */
+	for (i = 0; i < space->nr_views; i++) /* else the dump is large */
+		(void)remote_call(&r, SYS_madvise,
+				  (uint64_t[]){ space->views[i].remote,
+						slots_view_bytes(&space->views[i]), MADV_DONTDUMP,
+						0, 0, 0 });
 	/* The stop is another one now; what it is for is still the same. */
 	(void)ptrace(PTRACE_SETSIGINFO, t->tid, NULL, &si); /* fails only when it is gone */
 }

@@ -152,7 +152,8 @@ static unsigned int give_orders(const struct agent *a, const struct agent_image 
 	for (i = 0; i < nr_areas; i++)
 		ret->calls[i] = agent_area_call(areas[i]);
 	order_map(&ret->calls[i], at + offsetof(struct orders, common), WIRE_COMMON_BYTES, false);
-	order_map(&ret->calls[i + 3], at + offsetof(struct orders, image), WIRE_IMAGE_BYTES, true);
+	order_map(&ret->calls[i + 3], at + offsetof(struct orders, image), slots_first_bytes(a),
+		  true);
 	ret->calls[i + 6].nr = WIRE_CALLS_END;
 	return i + 6;
 }
@@ -214,7 +215,7 @@ static bool map_shared(struct tracer *tr, struct tracee *t, struct agent_space *
 	if (are_ours(t, tr->agent, im))
 		return true;
 	unmap(tr->agent, t, done[nr_areas + 1], WIRE_COMMON_BYTES);
-	unmap(tr->agent, t, done[nr_areas + 4], WIRE_IMAGE_BYTES);
+	unmap(tr->agent, t, done[nr_areas + 4], slots_first_bytes(tr->agent));
 	return false;
 }
 
@@ -244,6 +245,13 @@ static bool take_memory(struct tracer *tr, const struct tracee *t, int64_t there
 	return agent_image_adopt(tr->agent, im, fd);
 }
 
+static int64_t map_there(const struct remote *r, int64_t fd, uint64_t offset, uint64_t bytes)
+{
+	return remote_call(r, SYS_mmap,
+			   (uint64_t[]){ 0, bytes, PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_NORESERVE, (uint64_t)fd, offset });
+}
+
 /*
  * A program may have neither the right nor the /proc to open what is ours: then it makes the
  * memory, and we open that. It has a copy of what all share, which nobody brings up to date.
@@ -252,24 +260,22 @@ static bool map_made_there(struct tracer *tr, struct tracee *t, struct agent_ima
 {
 	struct remote r = { t, outlive_remote(tr->agent) };
 	uint64_t at = WIRE_AGENT_BASE + text_bytes();
-	int64_t there, remote = -1;
+	int64_t there, remote = -1, common = -1;
 
 	if (!remote_write(t, at, MEMORY_NAME, sizeof(MEMORY_NAME)))
 		return false;
 	there = remote_call(&r, SYS_memfd_create, (uint64_t[]){ at, MFD_CLOEXEC, 0, 0, 0, 0 });
 	if (there < 0)
 		return false;
-	if (take_memory(tr, t, there, im))
-		remote =
-			remote_call(&r, SYS_mmap,
-				    (uint64_t[]){ 0, WIRE_IMAGE_BYTES + WIRE_COMMON_BYTES,
-						  PROT_READ | PROT_WRITE,
-						  MAP_SHARED | MAP_NORESERVE, (uint64_t)there, 0 });
+	if (take_memory(tr, t, there, im)) {
+		remote = map_there(&r, there, 0, slots_first_bytes(tr->agent));
+		common = map_there(&r, there, WIRE_IMAGE_BYTES, WIRE_COMMON_BYTES);
+	}
 	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
 	im->remote = (uint64_t)remote;
-	im->common = im->remote + WIRE_IMAGE_BYTES;
+	im->common = (uint64_t)common;
 	begin_image(tr, im);
-	return remote >= 0;
+	return remote >= 0 && common >= 0;
 }
 
 bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
@@ -301,6 +307,7 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	}
 	space->signalled = hope && hope->signalled;
 	im->nr_spaces = 1;
+	slots_begin(tr->agent, space);
 	agent_block_of(im, 0)->master = outlive_master(tr->agent, im);
 	agent_join(tr, t, space);
 	agent_first_stop(t);

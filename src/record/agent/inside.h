@@ -55,7 +55,8 @@ struct agent_image {
 	unsigned int nr_spaces;
 	int fd; /* of its memory */
 	uint8_t *shared; /* here */
-	uint64_t remote, common; /* there: its own memory, and what all share */
+	uint64_t remote,
+		common; /* there: its own memory, from its first slot on, and what all share */
 	bool off;
 	bool is_large; /* more of it was used than is worth clearing */
 	bool slots[WIRE_NR_SLOTS]; /* taken; the first is for threads that find none free */
@@ -78,8 +79,19 @@ struct agent_text {
 	bool *patched; /* of each of these; ours */
 };
 
+/* Slots that are mapped side by side. */
+struct slot_view {
+	uint64_t remote; /* of the first */
+	unsigned int first, end;
+};
+
+#define VIEWS_MAX 8
+
 struct agent_space {
 	unsigned int nr_threads;
+	struct slot_view views[VIEWS_MAX];
+	unsigned int nr_views;
+	bool is_full; /* there will be no more of them */
 	bool signalled; /* a handler may run, above a thread that was anywhere */
 	bool lost_gs; /* the program uses it: all calls are made at their own places */
 	struct agent_image *image;
@@ -104,6 +116,7 @@ struct agent_thread {
 	unsigned int slot; /* 0: none */
 	bool needs_gs;
 	bool is_damaged; /* its ring: nothing more is taken from there */
+	unsigned int nr_views; /* of its space, when it began to make a child */
 	struct wire_block *block; /* here; NULL without a slot */
 	const uint8_t *ring;
 	uint64_t ring_bytes;
@@ -166,9 +179,20 @@ void agent_clear_slot(const struct agent_thread *at);
 void agent_free_image(struct agent *a, struct agent_image *im);
 void agent_images_release(struct agent *a);
 
-/* agent.c */
+/* slots.c */
 
 struct wire_block *agent_block_of(const struct agent_image *im, unsigned int slot);
+/* What a program maps of its image at first; when it has. */
+uint64_t slots_first_bytes(const struct agent *a);
+void slots_begin(const struct agent *a, struct agent_space *space);
+/* In the program. */
+uint64_t slots_address(const struct agent_space *space, unsigned int slot);
+uint64_t slots_view_bytes(const struct slot_view *v);
+/* 0: none. */
+unsigned int slots_find_free(const struct agent_space *space);
+
+/* agent.c */
+
 /* All calls of the thread's image are the tracer's from now on. */
 void agent_leave_calls(struct tracer *tr, const struct tracee *t);
 /* The thread becomes one of this space, with a slot if one is free. */

@@ -352,15 +352,21 @@ static void enter_unrecorded(struct tracer *tr, struct tracee *t)
 	t->row = NULL;
 }
 
-/* The last moment for an agent. True: the call has been put back, and will be made again. */
+/*
+ * The last moment for an agent, or to make room for what another thread will record. True: the call has been put
+ * back, and will be made again.
+ */
 static bool let_agent_in(struct tracer *tr, struct tracee *t,
 			 const struct __ptrace_syscall_info *info)
 {
-	bool put_back;
+	bool put_back = false;
 
-	if (!t->hope || !clones_is_one(t->row) || !clones_will_share_memory(t))
+	if (!clones_is_one(t->row))
 		return false;
-	put_back = agent_before_first_thread(tr, t, info->instruction_pointer);
+	if (t->hope && clones_will_share_memory(t))
+		put_back = agent_before_first_thread(tr, t, info->instruction_pointer);
+	else if (t->agent)
+		put_back = agent_make_room(tr, t, info->instruction_pointer);
 	if (put_back)
 		agent_expect_call(tr, t, info->instruction_pointer, info->stack_pointer);
 	return put_back;
