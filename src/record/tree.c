@@ -186,13 +186,23 @@ void tree_leave(struct tree *t, pid_t pid)
 		return;
 	if (!t->unsettled.nr_live)
 		tree_forget_moves(t);
-	tree_places_forget(t->places);
 	if (what == t->places) {
 		t->nr_moves++;
+		tree_places_move(t, pid);
 		return;
 	}
 	t->nr_changes++;
+	tree_places_forget(t->places);
 	forget_seen(t);
+}
+
+bool tree_changes_names(const struct tree *t)
+{
+	MAP_EACH (&t->unsettled, e) {
+		if (e->value != t->places)
+			return true;
+	}
+	return false;
 }
 
 static void unsettle(struct tree *t, pid_t tid)
@@ -208,7 +218,7 @@ static void unsettle_base(struct tree *t, pid_t tid)
 {
 	t->nr_moves++;
 	*map_slot(&t->unsettled, &tid, sizeof(tid)) = t->places;
-	tree_places_forget(t->places);
+	tree_places_move(t, tid);
 }
 
 /* Paths that were seen before. */
@@ -224,7 +234,7 @@ static bool make_key(struct tree *t, const struct walk_request *q, struct hash12
 {
 	struct seen_key key; /* not all of it is used, so not all of it is cleared */
 
-	if (q->path_len >= sizeof(key.path) || t->unsettled.nr_live)
+	if (q->path_len >= sizeof(key.path) || tree_changes_names(t))
 		return false;
 	key.how = q->follow | q->content << 1;
 	key.base = (struct tree_identity){ 0 };
@@ -237,25 +247,30 @@ static bool make_key(struct tree *t, const struct walk_request *q, struct hash12
 	return true;
 }
 
-/* The type of the path's end when it had to be walked, else 0; of what it may lead to, a directory's or symlink's. */
-static unsigned int touch_path(struct tree *t, const struct walk_request *q)
+unsigned int tree_walk_new(struct tree *t, const struct walk_request *q)
 {
-	unsigned int type, other = 0;
 	struct hash128 hash;
 	bool is_new = true;
 
-	/* Somebody is about to change where names lead. */
-	if (q->writes && t->unsettled.nr_live)
-		tree_later_need_all(t);
 	if (make_key(t, q, &hash)) {
 		(void)blob_map_add(&t->seen, hash, &is_new);
 		if (!is_new && !q->anew && !(q->writes && tree_later_is_busy(t)))
 			return 0;
 	}
-	if (q->base == WALK_FROM_CWD)
-		other = tree_walk_moves(t, q);
-	type = tree_walk(t, q);
-	return other ? other : type;
+	return tree_walk(t, q);
+}
+
+/* The type of the path's end when it had to be walked, else 0. */
+static unsigned int touch_path(struct tree *t, const struct walk_request *q)
+{
+	unsigned int type;
+
+	/* Somebody is about to change where names lead. */
+	if (q->writes && t->unsettled.nr_live)
+		tree_later_need_all(t);
+	if (q->base == WALK_FROM_CWD && tree_walk_moves(t, q, &type))
+		return type;
+	return tree_walk_new(t, q);
 }
 
 /* Arguments. */

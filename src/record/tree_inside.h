@@ -298,6 +298,8 @@ struct tree_places *tree_places_new(void);
 void tree_places_free(struct tree_places *p);
 /* Nobody may have a place in use. */
 void tree_places_forget(struct tree_places *p);
+/* The thread may have another working directory, and with it those that share it. */
+void tree_places_move(struct tree *t, pid_t tid);
 bool tree_same_identity(const struct tree_identity *a, const struct tree_identity *b);
 bool tree_fd_identity(int fd, struct tree_identity *ret);
 /* A link of /proc that leads there; returns path. */
@@ -307,6 +309,9 @@ bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 /* NULL when no name leads there. To be dropped after use; until then its descriptor is open. */
 struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base base, int fd);
 void tree_place_drop(struct tree_place *p); /* NULL is fine */
+
+/* A call is under way that may change more than working directories (tree.c). */
+bool tree_changes_names(const struct tree *t);
 
 /* Removed directories (tree.c). */
 void tree_begin_removal(struct tree *t, pid_t tid, const struct tree_object *dir);
@@ -329,6 +334,10 @@ struct walk_request {
 
 /* Notes everything along the path. Returns the type of its end (S_IFMT), 0 when it is not there. */
 unsigned int tree_walk(struct tree *t, const struct walk_request *q);
+/* The same, unless it was seen before (tree.c): 0 then. */
+unsigned int tree_walk_new(struct tree *t, const struct walk_request *q);
+/* Nothing can be asked of it any more. */
+bool tree_thread_is_gone(pid_t tid);
 /* Notes the names in a directory that is open. */
 void tree_list(struct tree *t, pid_t tid, int fd);
 
@@ -339,7 +348,10 @@ void tree_add_move(struct tree *t, pid_t tid, int fd);
 void tree_add_move_to(struct tree *t, pid_t tid, enum walk_base base, int fd);
 /* No call is under way any more. */
 void tree_forget_moves(struct tree *t);
-/* A relative path, from all these directories. S_IFDIR or S_IFLNK when it may lead to such, else 0. */
-unsigned int tree_walk_moves(struct tree *t, const struct walk_request *q);
+/*
+ * A relative path, from all these directories; *ret_type: as of touched paths, a directory's or symlink's if it may
+ * lead to such. False: the thread's working directory is not changing.
+ */
+bool tree_walk_moves(struct tree *t, const struct walk_request *q, unsigned int *ret_type);
 
 #endif

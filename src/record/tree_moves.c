@@ -7,7 +7,8 @@
  *
  * 1. Both directories are kept open from the entry of the call on. They are let go
  *    when no call is under way that changes what names mean: until then a name may have
- *    been meant in any of them, when threads change the directory at the same time.
+ *    been meant in any of them, when threads change the directory at the same time. So the
+ *    working directory of a thread that shares it is always one of them.
  * 2. Whoever sees the calls touches those that are under way once more when one
  *    begins, and those that were made meanwhile before it ends.
  */
@@ -27,7 +28,10 @@
 /* Threads share it as they were made to. What cannot be told, as of a thread that is gone, counts as yes. */
 static bool share_cwd(pid_t a, pid_t b)
 {
-	return a == b || syscall(SYS_kcmp, a, b, KCMP_FS, 0, 0) <= 0;
+	if (a == b || syscall(SYS_kcmp, a, b, KCMP_FS, 0, 0) <= 0)
+		return true;
+	/* One that has ended shares nothing any more, but has done so. */
+	return tree_thread_is_gone(a) || tree_thread_is_gone(b);
 }
 
 static bool is_known(const struct tree *t, const struct tree_move *move)
@@ -84,20 +88,25 @@ void tree_forget_moves(struct tree *t)
 	t->moves.len = 0;
 }
 
-unsigned int tree_walk_moves(struct tree *t, const struct walk_request *q)
+bool tree_walk_moves(struct tree *t, const struct walk_request *q, unsigned int *ret_type)
 {
 	struct walk_request there = *q;
-	unsigned int type, found = 0;
 	size_t i, nr = t->moves.len; /* a chdir adds where it may lead from there */
+	unsigned int type;
+	bool any = false, is_gone = nr && tree_thread_is_gone(q->tid);
 
 	there.base = WALK_FROM_OURS;
 	for (i = 0; i < nr && !t->r; i++) {
-		if (!share_cwd(t->moves.items[i].tid, q->tid))
+		const struct tree_move *m = &t->moves.items[i];
+
+		if (!share_cwd(m->tid, q->tid))
 			continue;
-		there.fd = t->moves.items[i].fd;
-		type = tree_walk(t, &there);
-		if (type == S_IFDIR || type == S_IFLNK)
-			found = type;
+		there.fd = m->fd;
+		there.tid = is_gone ? m->tid : q->tid; /* they share the root too */
+		type = tree_walk_new(t, &there);
+		if (!any || type == S_IFDIR || type == S_IFLNK)
+			*ret_type = type;
+		any = true;
 	}
-	return found;
+	return any;
 }

@@ -133,9 +133,11 @@ bool tree_fd_identity(int fd, struct tree_identity *ret)
 }
 
 /* Not while, or where, somebody may be moving that we do not see. */
-static bool may_keep(const struct tree *t)
+static bool may_keep(const struct tree *t, enum walk_base base)
 {
-	return !t->unsettled.nr_live && !t->o.misses_calls;
+	if (t->o.misses_calls || (base != WALK_FROM_ROOT && base != WALK_FROM_CWD))
+		return false;
+	return base == WALK_FROM_ROOT ? !tree_changes_names(t) : !t->unsettled.nr_live;
 }
 
 bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
@@ -148,8 +150,9 @@ bool tree_place_identity(struct tree *t, pid_t tid, enum walk_base base, int fd,
 
 	if (base == WALK_FROM_FD || base == WALK_FROM_OURS)
 		return ask_identity(AT_FDCWD, tree_base_path(path, tid, base, fd), 0, ret);
-	if (id->tid != tid || !may_keep(t))
+	if (id->tid != tid)
 		*id = (struct tree_id){ .tid = tid };
+	*has &= may_keep(t, base);
 	t->places->has_ids = true;
 	if (!*has)
 		*has = ask_identity(AT_FDCWD, tree_base_path(path, tid, base, fd), 0, known);
@@ -239,8 +242,7 @@ struct tree_place *tree_place_take(struct tree *t, pid_t tid, enum walk_base bas
 	struct tree_identity id;
 	char path[64];
 	/* Without the mount, a name could be that of another way to the same directory. */
-	bool keep = (base == WALK_FROM_ROOT || base == WALK_FROM_CWD) && may_keep(t) &&
-		    tree_place_identity(t, tid, base, fd, &id) && id.mount;
+	bool keep = may_keep(t, base) && tree_place_identity(t, tid, base, fd, &id) && id.mount;
 
 	if (keep)
 		p = find_kept(t->places, &id);
@@ -293,10 +295,27 @@ void tree_begin_thread(struct tree *t, pid_t tid, bool shares_cwd)
 {
 	t->cwds_are_shared |= shares_cwd;
 	*id_of(t->places, tid) = (struct tree_id){ 0 };
-	if (!may_keep(t))
+	if (may_keep(t, WALK_FROM_ROOT))
+		note_place(t, tid, WALK_FROM_ROOT);
+	if (may_keep(t, WALK_FROM_CWD))
+		note_place(t, tid, WALK_FROM_CWD);
+}
+
+/* Those that share it are asked while they can be: what they have done may be learned later. */
+void tree_places_move(struct tree *t, pid_t tid)
+{
+	struct tree_id *id = id_of(t->places, tid);
+
+	shut_all(t->places);
+	if (!t->cwds_are_shared) {
+		id->has_cwd &= id->tid != tid;
 		return;
-	note_place(t, tid, WALK_FROM_ROOT);
-	note_place(t, tid, WALK_FROM_CWD);
+	}
+	for (id = t->places->ids; id < t->places->ids + IDS_MAX; id++) {
+		id->has_cwd = false;
+		if (id->tid && may_keep(t, WALK_FROM_CWD))
+			note_place(t, id->tid, WALK_FROM_CWD);
+	}
 }
 
 void tree_end_thread(struct tree *t, pid_t tid)

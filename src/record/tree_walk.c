@@ -327,8 +327,15 @@ static bool step(struct walk *w, const char *name, size_t len, bool last)
 		return false;
 	}
 	n->flags |= o.special ? NOTED_SPECIAL : 0;
-	if (S_ISLNK(o.st.stx_mode))
+	if (S_ISLNK(o.st.stx_mode)) {
 		o.target = link_text(w, &o, name, &o.target_len);
+		/* Of /proc: which of the two it leads to nobody can tell. */
+		w->t->nr_incomplete += o.special && w->t->moves.len && !strcmp(name, "cwd");
+	}
+	if (S_ISLNK(o.st.stx_mode) && o.special && !o.target) {
+		(void)close(fd); /* what it was a link to is gone, and the link with it */
+		return false;
+	}
 	note_child(w, &o, &first, &made);
 	w->end_type = o.st.stx_mode & S_IFMT;
 	if (S_ISDIR(o.st.stx_mode)) {
@@ -528,12 +535,12 @@ static void end(struct walk *w)
 	arena_reset(&w->t->item);
 }
 
-static bool is_gone(pid_t tid)
+/* One that has ended may be listed still. */
+bool tree_thread_is_gone(pid_t tid)
 {
-	char path[64];
+	char path[64], text[1];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d", tid);
-	return access(path, F_OK) != 0;
+	return readlink(tree_base_path(path, tid, WALK_FROM_ROOT, -1), text, sizeof(text)) < 0;
 }
 
 unsigned int tree_walk(struct tree *t, const struct walk_request *q)
@@ -548,7 +555,7 @@ unsigned int tree_walk(struct tree *t, const struct walk_request *q)
 			tree_add_move(t, q->tid, w.cur.fd);
 	} else {
 		w.lost = true;
-		t->nr_incomplete += is_gone(q->tid);
+		t->nr_incomplete += tree_thread_is_gone(q->tid);
 	}
 	if (w.lost && q->writes)
 		tree_later_need_all(t);

@@ -543,5 +543,6 @@ void agent_settle(struct tracer *tr, bool moving)
 		if (moving)
 			wait_for_begun(t);
 		touch_early(tr, t);
+		(void)drain_thread(tr, t, DRAIN_ALL); /* a call that came to its end in between */
 	}
 }

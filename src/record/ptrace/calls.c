@@ -221,6 +221,13 @@ static void read_entry(struct tracer *tr, struct tracee *t)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
 
+void tracer_leave_tree(struct tracer *tr, const struct tracee *t)
+{
+	if (tree_is_moving(tr->tree, t->tid))
+		agent_settle(tr, false);
+	tree_leave(tr->tree, t->tid);
+}
+
 static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome *o)
 {
 	struct aio_call call = { .pid = t->pid,
@@ -249,9 +256,7 @@ static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome 
 			       o, t->args);
 	/* What could not be read at the entry has waited for the outcome. */
 	note_cut(tr, t, o);
-	if (tree_is_moving(tr->tree, t->tid))
-		agent_settle(tr, false);
-	tree_leave(tr->tree, t->tid);
+	tracer_leave_tree(tr, t);
 	agent_note_names(tr, t, false);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
@@ -550,7 +555,7 @@ static void on_trap(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 
 	if (!interrupts_catches(t, SIGSYS)) /* a forced signal is deadly then */ {
 		t->flags |= EVENT_UNFINISHED;
-		tree_leave(tr->tree, t->tid);
+		tracer_leave_tree(tr, t);
 		agent_note_names(tr, t, false);
 		tracer_put_call(tr, t, (struct outcome){ 0 }, seen_ns);
 		return;

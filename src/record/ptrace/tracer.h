@@ -151,6 +151,8 @@ bool calls_are_seen(const struct row *row, const bool *wanted);
 bool calls_are_about_cpus(const struct tracee *t);
 /* A stop at the entry or the exit of a call. */
 void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns);
+/* The call that the thread is in, or was in to its end, changes names no more. */
+void tracer_leave_tree(struct tracer *tr, const struct tracee *t);
 /* The call that the thread is in has this outcome. */
 void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, uint64_t seen_ns);
 
