@@ -10,6 +10,7 @@
 #include "record/capture_inside.h"
 
 #include <errno.h>
+#include <sched.h>
 
 #include "base/banned.h"
 
@@ -195,6 +196,14 @@ int capture_entry(struct capture *c, const struct row *row, const uint64_t regs[
 	return r;
 }
 
+/* What a register holds that the kernel was not asked to look at is no address. */
+static bool is_asked_for(const struct row *row, const uint64_t regs[6])
+{
+	if (row->id != SC_clone && row->id != SC_clone_backwards)
+		return true;
+	return regs[0] & (CLONE_PARENT_SETTID | CLONE_PIDFD);
+}
+
 /*
  * A call that failed has written nothing, but for one: a sleep that a signal
  * ended says what is left of it.
@@ -277,7 +286,7 @@ int capture_exit(struct capture *c, const struct row *row, const uint64_t regs[6
 		const struct arg *a = &row->args[i];
 		bool both = a->dir & ARG_IN && a->struct_id;
 
-		if (has_written(row, a, outcome))
+		if (has_written(row, a, outcome) && is_asked_for(row, regs))
 			push_arg(&j, i, args, CAPTURE_AFTER | (both ? CAPTURE_MERGE : 0));
 		else if (!(a->dir & ARG_IN))
 			args[i] = value_addr(regs[capture_register(row, i)]);

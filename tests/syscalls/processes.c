@@ -124,6 +124,15 @@ static void clones(void)
 	expect("wait4(pid=%d, wstatus=NULL, options=__WALL, rusage=NULL) = %d", pid, pid);
 	t_is(sys(wait4, pid, NULL, __WALL, NULL), pid);
 
+	/* A register that the kernel does not look at may hold anything. */
+	pid = (pid_t)t_ok(sys(clone, SIGCHLD, NULL, 16, NULL, NULL));
+	if (!pid)
+		short_life(2);
+	expect("clone(flags=SIGCHLD, stack=0, parent_tid=%s, child_tid=0, tls=0) = %d",
+	       pointer((void *)16), pid);
+	expect_short_life(pid, "SIGCHLD", 2);
+	reap(pid, EXITED(2));
+
 	expect("clone(flags=CLONE_THREAD, stack=0, parent_tid=%s, child_tid=0, tls=0) = -1 EINVAL",
 	       pointer(&parent_tid));
 	t_fails(sys(clone, CLONE_THREAD, NULL, &parent_tid, NULL, NULL), EINVAL);
