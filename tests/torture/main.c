@@ -186,6 +186,17 @@ static const struct {
 	{ "leader-exits", mode_leader_exits },
 	{ "serve", mode_serve },
 	{ "moving", mode_moving },
+	{ "moving-die", mode_moving_die },
+#ifdef __x86_64__
+	{ "own-gs", mode_own_gs },
+	{ "little-stack", mode_little_stack },
+	{ "dispatch", mode_dispatch },
+#endif
+	{ "masked-waits", mode_masked_waits },
+#ifndef TORTURE_STATIC
+	{ "reused-text", mode_reused_text },
+#endif
+	{ "limit-later", mode_limit_later },
 	{ "processes", mode_processes },
 	{ "bomb", mode_bomb },
 	{ "vfork", mode_vfork },

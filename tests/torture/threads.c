@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -271,4 +274,49 @@ int mode_moving(int argc, char **argv)
 	pthread_join(t[0], NULL);
 	pthread_join(t[1], NULL);
 	return 0;
+}
+
+static struct {
+	_Atomic unsigned int next;
+	unsigned int nr;
+	uint64_t *inodes; /* by number of the name; 0: not used */
+} names;
+
+static void *use_names(void *arg)
+{
+	struct stat st;
+	unsigned int i;
+	char name[32];
+
+	while ((i = names.next++) < names.nr) {
+		int fd;
+
+		snprintf(name, sizeof(name), "old%u", i);
+		fd = (int)must(open(name, O_RDONLY | O_CLOEXEC), name);
+		must(fstat(fd, &st), name);
+		names.inodes[i] = st.st_ino;
+		close(fd);
+		if (i == names.nr / 4)
+			must(kill(getpid(), SIGKILL), "kill");
+	}
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* moving-die N: is killed while two threads use N files and another one moves. Which were used is left in `used`. */
+int mode_moving_die(int argc, char **argv)
+{
+	int fd = (int)must(open("used", O_RDWR | O_CLOEXEC), "used");
+
+	names.nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 100;
+	names.inodes = mmap(NULL, names.nr * sizeof(*names.inodes), PROT_READ | PROT_WRITE,
+			    MAP_SHARED, fd, 0);
+	if (names.inodes == MAP_FAILED)
+		give_up("used");
+	must(chdir("a"), "a");
+	start(change_by_name, 0);
+	start(use_names, 0);
+	use_names(NULL);
+	return 1;
 }

@@ -61,6 +61,7 @@ int mode_exec_race(int argc, char **argv);
 int mode_leader_exits(int argc, char **argv);
 int mode_serve(int argc, char **argv);
 int mode_moving(int argc, char **argv);
+int mode_moving_die(int argc, char **argv);
 
 int mode_processes(int argc, char **argv);
 int mode_bomb(int argc, char **argv);
@@ -82,6 +83,15 @@ int mode_no_counter(int argc, char **argv);
 int mode_int80(int argc, char **argv);
 int mode_trace_me(int argc, char **argv);
 int mode_huge(int argc, char **argv);
+
+#ifdef __x86_64__
+int mode_own_gs(int argc, char **argv);
+int mode_little_stack(int argc, char **argv);
+int mode_dispatch(int argc, char **argv);
+#endif
+int mode_masked_waits(int argc, char **argv);
+int mode_reused_text(int argc, char **argv);
+int mode_limit_later(int argc, char **argv);
 
 int mode_block_signals(int argc, char **argv);
 int mode_timer(int argc, char **argv);

@@ -8,6 +8,7 @@ what they have done is still to be learned. Cases can be chosen by a part of the
 
 import os
 import shutil
+import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -258,14 +259,19 @@ def unseen_moves():
     equal(noted, ["a/f", "b/g", "c/h"], "files in the initial tree")
 
 
-@case("names that are used while the working directory changes are noted where they lead")
-def moving():
-    nr = 300
+def two_directories(nr):
     for directory in "ab":
+        shutil.rmtree(directory, ignore_errors=True)
         os.mkdir(directory)
         for i in range(nr):
             with open(f"{directory}/old{i}", "w", encoding="utf-8") as f:
                 f.write(f"{directory}{i}")
+
+
+@case("names that are used while the working directory changes are noted where they lead")
+def moving():
+    nr = 300
+    two_directories(nr)
     out, _ = record(TORTURE, "moving", str(nr))
     Trace().must_be_whole()
     used = out.decode().split()
@@ -280,6 +286,24 @@ def moving():
         if old:
             with open(path, encoding="utf-8") as f, open("again" + path, encoding="utf-8") as g:
                 equal(g.read(), f.read(), f"{path} as it was at the start")
+
+
+@case("the same of a program that is killed meanwhile: the names are noted, or the ledger says so")
+def moving_to_death():
+    nr = 400
+    two_directories(nr)
+    paths = {os.stat(f"{d}/old{i}").st_ino: os.path.realpath(f"{d}/old{i}") for d in "ab" for i in range(nr)}
+    for _ in range(20):
+        with open("used", "wb") as f:
+            f.write(bytes(8 * nr))
+        record(TORTURE, "moving-die", str(nr), options=["--force"], status=-signal.SIGKILL)
+        _, check = Trace().check()
+        initial = run(REPRISE, "show", "--tree=initial", "--json", "trace")[1].decode()
+        with open("used", "rb") as f:
+            used = [paths[ino] for ino in struct.unpack(f"{nr}Q", f.read()) if ino]
+        missing = [path for path in used if f'"{path}"' not in initial]
+        expect(not missing or check["ledger"] > 0,
+               f"{len(missing)} of {len(used)} are not in the initial tree")
 
 
 sys.exit(run_cases(sys.argv[4:]))
