@@ -19,6 +19,7 @@
 #include "record/agent/rules.h"
 #include "record/agent/sites.h"
 #include "record/agent/ticks.h"
+#include "record/capture_inside.h"
 
 static const struct wire_rule *rule_for(const struct wire_rule *rules, unsigned int nr,
 					const uint64_t regs[6])
@@ -605,15 +606,67 @@ static void makes_calls_that_fail(void **state)
 	free(rules);
 }
 
+#define NR_ACCESS 21
+#define PAGE_BYTES 4096u
+
+/* A string is as long as it is, wherever it stands, and nothing behind it is looked at. */
+static void finds_ends_of_strings(void **state)
+{
+	static uint8_t ring[WIRE_RING_FIRST_BYTES] __attribute__((aligned(64)));
+	struct wire_rule *rules = xcalloc(WIRE_NR_RULES, sizeof(*rules));
+	struct wire_block b = { .ring = (uint64_t)ring,
+				.ring_bytes = sizeof(ring),
+				.rules = (uint64_t)rules,
+				.cpu_ticks = UINT64_MAX,
+				.nr = NR_ACCESS };
+	char *memory = mmap(NULL, (size_t)4 * PAGE_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct path_choice all = { 0 };
+	unsigned int len, behind;
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	rules_build(DATA_ALL, NULL, &all, rules);
+	assert_int_equal(mprotect(memory + (size_t)3 * PAGE_BYTES, PAGE_BYTES, PROT_NONE), 0);
+	for (len = 0; len < 40; len++) {
+		for (behind = 0; behind < 9; behind++) {
+			char *s = memory + (size_t)3 * PAGE_BYTES - behind - len - 1;
+
+			memset(memory, 0, (size_t)3 * PAGE_BYTES);
+			memset(s, 0x80 + (int)len, len);
+			memset(s + len + 1, 1, behind);
+			b.regs[0] = (uint64_t)s;
+			assert_int_equal(agent_enter(&b), 1);
+			expect_copy(ring, s, len + 1);
+		}
+	}
+	/* Of one that is too long, more than there may be. */
+	memset(memory, 'x', (size_t)3 * PAGE_BYTES);
+	for (len = 0; len < 9; len++) {
+		b.regs[0] = (uint64_t)memory + len;
+		assert_int_equal(agent_enter(&b), 1);
+		expect_copy(ring, memory + len, CAPTURE_PATH_MAX + 1);
+	}
+	assert_int_equal(munmap(memory, (size_t)4 * PAGE_BYTES), 0);
+	free(rules);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_maps),	     cmocka_unit_test(has_no_maps_of_nobody),
-		cmocka_unit_test(uses_memory_again), cmocka_unit_test(takes_records),
-		cmocka_unit_test(ring_grows),	     cmocka_unit_test(waits_if_it_must),
-		cmocka_unit_test(waits_for_room),    cmocka_unit_test(makes_calls_that_fail),
-		cmocka_unit_test(survives_any_ring), cmocka_unit_test(rules_choose_paths),
-		cmocka_unit_test(rules_fit_rows),    cmocka_unit_test(leaves_calls_to_the_tracer),
+		cmocka_unit_test(reads_maps),
+		cmocka_unit_test(has_no_maps_of_nobody),
+		cmocka_unit_test(uses_memory_again),
+		cmocka_unit_test(takes_records),
+		cmocka_unit_test(ring_grows),
+		cmocka_unit_test(waits_if_it_must),
+		cmocka_unit_test(waits_for_room),
+		cmocka_unit_test(makes_calls_that_fail),
+		cmocka_unit_test(survives_any_ring),
+		cmocka_unit_test(rules_choose_paths),
+		cmocka_unit_test(rules_fit_rows),
+		cmocka_unit_test(leaves_calls_to_the_tracer),
+		cmocka_unit_test(finds_ends_of_strings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,9 @@
 
 #define AGENT __attribute__((section("agent_text"), used, noinline))
 #define INSIDE static inline __attribute__((always_inline))
+/* What few calls need stands apart, so that the others push less of the program out of caches. */
+#define APART static __attribute__((section("agent_text"), noinline))
+#define SELDOM(condition) __builtin_expect(!!(condition), 0)
 #define NR_ERRORS 4095
 #define FROM_CWD ((uint32_t)-100)
 
@@ -38,7 +41,7 @@ struct agent_timespec {
 	int64_t s, ns;
 };
 
-INSIDE uint64_t thread_ns(void)
+APART uint64_t thread_ns(void)
 {
 	struct agent_timespec ts;
 
@@ -47,7 +50,7 @@ INSIDE uint64_t thread_ns(void)
 	return (uint64_t)ts.s * 1000000000 + (uint64_t)ts.ns;
 }
 
-INSIDE uint64_t kernel_ns(const struct wire_block *b)
+APART uint64_t kernel_ns(const struct wire_block *b)
 {
 	int (*read)(int32_t clock, struct agent_timespec * ret) =
 		(int (*)(int32_t, struct agent_timespec *))b->clock_at;
@@ -64,7 +67,7 @@ INSIDE uint64_t read_clock(const struct wire_block *b)
 {
 	uint32_t low, high;
 
-	if (__builtin_expect(b->kernel_clock, 0))
+	if (SELDOM(b->kernel_clock))
 		return kernel_ns(b);
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	return (uint64_t)high << 32 | low;
@@ -85,6 +88,12 @@ INSIDE uint64_t number(const struct wire_block *b, uint8_t code)
 	return code & WIRE_NUMBER_SIGNED && (int64_t)v < 0 ? 0 : v;
 }
 
+/* Is it one stretch, whose length registers tell? */
+INSIDE int has_length(const struct wire_piece *p)
+{
+	return p->kind == WIRE_BYTES || p->kind == WIRE_BITS;
+}
+
 /* How much of a piece there is; with bound: at most, before the call. */
 INSIDE uint64_t piece_len(const struct wire_block *b, const struct wire_piece *p, int bound)
 {
@@ -103,15 +112,32 @@ INSIDE uint64_t piece_len(const struct wire_block *b, const struct wire_piece *p
 	return p->kind == WIRE_BITS ? (n + 63) / 64 * 8 : n * p->unit;
 }
 
-/* With its NUL; more than there may be when it has none. */
+typedef uint64_t __attribute__((may_alias)) agent_word;
+
+/* The lowest of these bits is the highest of the first byte that is 0. */
+INSIDE uint64_t zero_bytes(uint64_t word)
+{
+	return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
+}
+
+/*
+ * With its NUL; more than there may be when it has none. By whole words, which are in one page: so
+ * no page is looked at where nothing of the string is.
+ */
 INSIDE uint64_t string_len(uint64_t addr, uint64_t most)
 {
-	const char *s = (const char *)addr;
-	uint64_t n = 0;
+	uint64_t at = addr & ~UINT64_C(7), n;
+	/* What stands before the string is no end of it. */
+	uint64_t zero = zero_bytes(*(const agent_word *)at | ((UINT64_C(1) << (addr & 7) * 8) - 1));
 
-	while (n < most && s[n])
-		n++;
-	return n + 1;
+	while (!zero && at + 8 - addr < most) {
+		at += 8;
+		zero = zero_bytes(*(const agent_word *)at);
+	}
+	if (!zero)
+		return most + 1;
+	n = at + (uint64_t)__builtin_ctzll(zero) / 8 - addr;
+	return (n < most ? n : most) + 1;
 }
 
 INSIDE uint64_t padded(uint64_t len)
@@ -311,6 +337,18 @@ INSIDE int begins_at_descriptor(const struct wire_block *b)
 	return (uint32_t)b->regs[0] != FROM_CWD && path && *path && *path != '/';
 }
 
+/* What a piece can need at most that is found by looking. */
+APART uint64_t found_len(const struct wire_block *b, const struct wire_piece *p)
+{
+	uint64_t addr = b->regs[p->reg];
+
+	if (p->kind == WIRE_IOVECS)
+		return iovecs_len(addr, number(b, p->number));
+	if (p->kind == WIRE_STRING)
+		return padded(string_len(addr, p->most));
+	return strings_len(addr, p->most);
+}
+
 /* The most that the record of this call can need. */
 INSIDE uint64_t record_len(const struct wire_block *b, const struct wire_rule *r)
 {
@@ -319,18 +357,13 @@ INSIDE uint64_t record_len(const struct wire_block *b, const struct wire_rule *r
 
 	for (i = 0; i < r->nr_pieces; i++) {
 		const struct wire_piece *p = &r->pieces[i];
-		uint64_t addr = b->regs[p->reg];
 
-		if (!addr)
+		if (!b->regs[p->reg])
 			continue;
-		if (p->kind == WIRE_IOVECS)
-			sum += iovecs_len(addr, number(b, p->number));
-		else if (p->kind == WIRE_STRING)
-			sum += padded(string_len(addr, p->most));
-		else if (p->kind == WIRE_STRINGS)
-			sum += strings_len(addr, p->most);
-		else
+		if (has_length(p))
 			sum += padded(piece_len(b, p, p->when == WIRE_OUT));
+		else
+			sum += found_len(b, p);
 	}
 	return sum;
 }
@@ -368,14 +401,13 @@ INSIDE void pause_a_little(void)
  * The recorder makes room while we look, if it runs beside us: that is cheaper than to stop for
  * it. NULL when it does not come on.
  */
-INSIDE struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, uint64_t *ret_ticks)
+APART struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, uint64_t *ret_ticks)
 {
-	struct wire_record *rec = make_room(b, need);
+	struct wire_record *rec = 0;
 	uint64_t start, moved, tail, now;
 
-	*ret_ticks = 0;
-	if (rec || !b->wait_ticks)
-		return rec;
+	if (!b->wait_ticks)
+		return 0;
 	start = moved = read_clock(b);
 	tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
 	while (!rec && read_clock(b) - moved < b->wait_ticks) {
@@ -394,6 +426,20 @@ INSIDE struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, ui
 	return rec;
 }
 
+/* A piece that is found by looking; returns where it ends. */
+APART uint8_t *put_found(const struct wire_block *b, const struct wire_piece *p, uint8_t *at,
+			 uint32_t *nr)
+{
+	uint64_t addr = b->regs[p->reg];
+
+	if (p->kind == WIRE_IOVECS)
+		return put_iovecs(b, at, addr, number(b, p->number),
+				  p->when == WIRE_OUT ? (uint64_t)b->ret : UINT64_MAX, nr);
+	if (p->kind == WIRE_STRING)
+		return put(b, at, addr, string_len(addr, p->most), nr);
+	return put_strings(b, at, addr, p->most, nr);
+}
+
 /* Copies what the rule says for this moment; returns where that ends. */
 INSIDE uint8_t *put_pieces(const struct wire_block *b, const struct wire_rule *r,
 			   enum wire_when when, uint8_t *at, uint32_t *ret_nr)
@@ -403,19 +449,13 @@ INSIDE uint8_t *put_pieces(const struct wire_block *b, const struct wire_rule *r
 
 	for (i = 0; i < r->nr_pieces; i++) {
 		const struct wire_piece *p = &r->pieces[i];
-		uint64_t addr = b->regs[p->reg];
 
-		if (p->when != when || !addr)
+		if (p->when != when || !b->regs[p->reg])
 			continue;
-		if (p->kind == WIRE_IOVECS)
-			at = put_iovecs(b, at, addr, number(b, p->number),
-					when == WIRE_OUT ? (uint64_t)b->ret : UINT64_MAX, &nr);
-		else if (p->kind == WIRE_STRING)
-			at = put(b, at, addr, string_len(addr, p->most), &nr);
-		else if (p->kind == WIRE_STRINGS)
-			at = put_strings(b, at, addr, p->most, &nr);
+		if (has_length(p))
+			at = put(b, at, b->regs[p->reg], piece_len(b, p, 0), &nr);
 		else
-			at = put(b, at, addr, piece_len(b, p, 0), &nr);
+			at = put_found(b, p, at, &nr);
 	}
 	*ret_nr = nr;
 	return at;
@@ -441,6 +481,30 @@ INSIDE const struct wire_rule *choose(const struct wire_block *b, const struct w
 	return 0;
 }
 
+/* Of a rule with these alone nothing more has to be known. */
+#define PLAIN_FLAGS (WIRE_RULE_USED | WIRE_RULE_FILE | WIRE_RULE_FREE)
+
+/* The rule by which the call is recorded, after all that it asks for; NULL: not for us. */
+APART const struct wire_rule *look_closer(const struct wire_block *b, const struct wire_rule *r)
+{
+	if ((r->flags & WIRE_RULE_AT && begins_at_descriptor(b)) || !is_ours(b, r))
+		return 0;
+	return r->flags & WIRE_RULE_CHOSEN ? choose(b, r) : r;
+}
+
+INSIDE struct wire_record *find_room(struct wire_block *b, uint64_t need, uint64_t *ret_ticks)
+{
+	struct wire_record *rec = 0;
+
+	*ret_ticks = 0;
+	if (need <= WIRE_RECORD_MOST_OF(b->ring_bytes)) {
+		rec = make_room(b, need);
+		if (SELDOM(!rec))
+			rec = wait_for_room(b, need, ret_ticks);
+	}
+	return rec;
+}
+
 /* 0: the call is not for us. */
 AGENT int agent_enter(struct wire_block *b)
 {
@@ -450,19 +514,15 @@ AGENT int agent_enter(struct wire_block *b)
 	unsigned int i;
 	uint8_t *end;
 
-	if (!r || (r->flags & WIRE_RULE_AT && begins_at_descriptor(b)) || !is_ours(b, r))
+	if (r && (r->flags & ~PLAIN_FLAGS || r->also_mask))
+		r = look_closer(b, r);
+	if (SELDOM(!r))
 		return 0;
-	if (r->flags & WIRE_RULE_CHOSEN) {
-		r = choose(b, r);
-		if (!r)
-			return 0;
-	}
 	need = record_len(b, r);
-	if (need > WIRE_RECORD_MAX_BYTES)
+	if (SELDOM(need > WIRE_RECORD_MAX_BYTES))
 		return 0;
-	rec = need <= WIRE_RECORD_MOST_OF(b->ring_bytes) ? wait_for_room(b, need, &waited_ticks)
-							 : 0;
-	if (!rec) {
+	rec = find_room(b, need, &waited_ticks);
+	if (SELDOM(!rec)) {
 		b->needed_bytes = need;
 		return 0;
 	}
@@ -480,8 +540,8 @@ AGENT int agent_enter(struct wire_block *b)
 	return 1;
 }
 
-INSIDE uint8_t *put_file(const struct wire_block *b, const struct wire_rule *r, uint8_t *at,
-			 uint32_t *nr)
+APART uint8_t *put_file(const struct wire_block *b, const struct wire_rule *r, uint8_t *at,
+			uint32_t *nr)
 {
 	struct wire_copy *c = (struct wire_copy *)at;
 	int32_t fd = (int32_t)((r->file_from & WIRE_NUMBER_FROM) == WIRE_FROM_RET
@@ -500,7 +560,7 @@ INSIDE uint8_t *put_file(const struct wire_block *b, const struct wire_rule *r, 
 /* Seldom enough to cost nothing that counts; a long time in the call or before it is never missed. */
 INSIDE uint64_t processor_ns(struct wire_block *b, uint64_t tsc)
 {
-	if (tsc - b->cpu_tsc < b->cpu_ticks)
+	if (!SELDOM(tsc - b->cpu_tsc >= b->cpu_ticks))
 		return 0;
 	b->cpu_tsc = tsc;
 	return thread_ns();
