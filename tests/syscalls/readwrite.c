@@ -128,6 +128,8 @@ static void vectors(int fd)
 				{ (char *)(uintptr_t) "", 0 },
 				{ (char *)(uintptr_t) "three", 5 } };
 	struct iovec in[3] = { { a, sizeof(a) }, { b, sizeof(b) }, { c, sizeof(c) } };
+	char text[] = "abcdef";
+	struct iovec overlapping[3] = { { text, 2 }, { text, 6 }, { text + 1, 3 } };
 
 	expect("writev(fd=%d, iov=[{iov_base=\"one\", iov_len=3}, {iov_base=\"\", iov_len=0}, {iov_base=\"three\", iov_len=5}], iovcnt=3) = 8",
 	       fd);
@@ -144,6 +146,9 @@ static void vectors(int fd)
 	expect("pwritev(fd=%d, iov=[{iov_base=\"one\", iov_len=3}, {iov_base=\"\", iov_len=0}], iovcnt=2, offset=8) = 3",
 	       fd);
 	t_is(sys(pwritev, fd, out, 2, 8, 0), 3);
+	expect("pwritev(fd=%d, iov=[{iov_base=\"ab\", iov_len=2}, {iov_base=\"abcdef\", iov_len=6}, {iov_base=\"bcd\", iov_len=3}], iovcnt=3, offset=0) = 11",
+	       fd);
+	t_is(sys(pwritev, fd, overlapping, 3, 0, 0), 11);
 	expect("readv(fd=%d, iov=[], iovcnt=0) = 0", fd);
 	t_is(sys(readv, fd, in, 0), 0);
 	expect("readv(fd=-1, iov=*, iovcnt=3) = -1 EBADF");

@@ -64,6 +64,27 @@ static uint64_t find(struct copies *c, uint64_t addr, const uint8_t **ret)
 	return n ? n : find_in(c, c->start, from, addr, ret);
 }
 
+/* Vectors may overlap, and be of different lengths: if there is one, a copy that has all of the stretch. */
+static uint64_t find_whole(struct copies *c, uint64_t addr, uint64_t len, const uint8_t **ret)
+{
+	uint64_t best = find(c, addr, ret);
+	struct wire_copy copy;
+	const uint8_t *at = c->start, *bytes;
+
+	while (best && best < len && at < c->end && (bytes = read_copy(c, at, &copy))) {
+		if (addr >= copy.addr && addr - copy.addr < copy.len_bytes &&
+		    copy.len_bytes - (addr - copy.addr) > best) {
+			best = copy.len_bytes - (addr - copy.addr);
+			*ret = bytes + (addr - copy.addr);
+		}
+		at = behind(bytes, &copy, c);
+	}
+	return best;
+}
+
+/* Strings are asked for by so much at most, and are mostly shorter. */
+#define STRING_MOST_BYTES 4096
+
 static ssize_t read_copies(struct memory *m, const struct iovec *local, const struct iovec *remote,
 			   unsigned int nr)
 {
@@ -73,7 +94,10 @@ static ssize_t read_copies(struct memory *m, const struct iovec *local, const st
 
 	for (i = 0; i < nr; i++) {
 		const uint8_t *bytes = NULL;
-		uint64_t have = find(c, (uintptr_t)remote[i].iov_base, &bytes);
+		uint64_t addr = (uintptr_t)remote[i].iov_base;
+		uint64_t have = remote[i].iov_len > STRING_MOST_BYTES
+					? find_whole(c, addr, remote[i].iov_len, &bytes)
+					: find(c, addr, &bytes);
 		size_t n = have < remote[i].iov_len ? (size_t)have : remote[i].iov_len;
 
 		if (n)
@@ -91,7 +115,7 @@ static const uint8_t *borrow_copy(struct memory *m, uint64_t addr, size_t len)
 {
 	const uint8_t *bytes = NULL;
 
-	return find((struct copies *)m, addr, &bytes) >= len ? bytes : NULL;
+	return find_whole((struct copies *)m, addr, len, &bytes) >= len ? bytes : NULL;
 }
 
 /* All that a record says of memory. */
