@@ -236,6 +236,14 @@ def off_all():
         os.unlink("counts")
 
 
+@case("without a net the agent may have to leave: no call of threads that run then is lost")
+def off_leaves():
+    for _ in range(3):
+        record(TORTURE, "threads", "3", "60", TORTURE, options=OFF)
+        Trace().must_have_counts(must_say_off())
+        os.unlink("counts")
+
+
 @case("a static program without a net: it cannot be looked through, and is recorded by ptrace")
 def off_static():
     if not os.path.exists(STATIC):

@@ -51,7 +51,28 @@ static void *io_until_stop(void *arg)
 	return NULL;
 }
 
-/* threads N MS: N threads do I/O for so long. */
+/* As no loader would. */
+static void map_code(const char *file)
+{
+	int fd = (int)must(open(file, O_RDONLY | O_CLOEXEC), file);
+
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		give_up("mmap");
+	must(close(fd), "close");
+}
+
+/* One call after another. */
+static void *write_until_stop(void *arg)
+{
+	int fd = (int)must(open("writes", O_RDWR | O_CREAT | O_CLOEXEC, 0600), "writes");
+
+	while (!stop)
+		must(counted_call(COUNT_pwrite64, fd, (long)&arg, sizeof(arg), 0), "pwrite64");
+	must(close(fd), "close");
+	return NULL;
+}
+
+/* threads N MS [FILE]: N threads do I/O for so long; the file is mapped as code meanwhile. */
 int mode_threads(int argc, char **argv)
 {
 	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 64, i;
@@ -61,7 +82,10 @@ int mode_threads(int argc, char **argv)
 	if (nr > THREADS_MAX)
 		nr = THREADS_MAX;
 	for (i = 0; i < nr; i++)
-		t[i] = start(io_until_stop, i);
+		t[i] = start(argc > 2 ? write_until_stop : io_until_stop, i);
+	usleep(10000);
+	if (argc > 2)
+		map_code(argv[2]);
 	while (now_ms() < end_ms)
 		usleep(10000);
 	stop = 1;

@@ -299,9 +299,9 @@ void agent_lose_gs(struct tracer *tr, struct tracee *t)
 	agent_hope_end(t);
 	if (!t->agent)
 		return;
+	netless_stop_others(tr, t);
 	(void)!remote_write(t, outlive_entry(tr->agent), to_site, sizeof(to_site));
 	t->agent->space->lost_gs = true;
-	netless_turned_off(tr, t);
 }
 
 bool agent_is_in(const struct tracee *t)
@@ -327,8 +327,8 @@ void agent_leave_calls(struct tracer *tr, const struct tracee *t)
 {
 	if (!t->agent || t->agent->space->image->off)
 		return;
+	netless_stop_others(tr, t);
 	turn_image_off(t->agent->space->image);
-	netless_turned_off(tr, t);
 }
 
 void agent_turn_off(struct tracer *tr, struct tracee *t)

@@ -271,8 +271,8 @@ void dump_leave_out(struct tracer *tr, struct tracee *t);
 struct user_regs_struct;
 /* The thread is stopped in telling of a call: from there it goes on as in that call. */
 void netless_begin_call(struct tracee *t, struct user_regs_struct *regs);
-/* The thread's image was turned off. */
-void netless_turned_off(struct tracer *tr, const struct tracee *t);
+/* The thread's image is about to be turned off: its other threads are stopped, as far as they may be. */
+void netless_stop_others(struct tracer *tr, const struct tracee *t);
 /* The agent has entered: it leaves again where it could not be told of texts. */
 void netless_check_image(struct tracer *tr, struct tracee *t);
 /* Calls that are not wanted are not told of. */

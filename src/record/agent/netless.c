@@ -15,6 +15,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "record/agent/inside.h"
@@ -112,27 +113,37 @@ static void stop_others(struct tracer *tr, const struct tracee *t)
 	}
 }
 
-/* In so many looks whoever is in the agent and runs has come out of it. */
+/* In so many looks whoever runs has stopped; who is in the kernel stops before he comes back from there. */
 #define LOOKS_MAX 1000u
 
-/* Who is about to tell of a call must have done so before a filter of the program's can refuse it. */
+static bool is_stopped(pid_t tid)
+{
+	siginfo_t si = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t)tid, &si, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
+	       si.si_pid;
+}
+
+/*
+ * Who still runs free would make calls that nobody sees; and who is about to tell of one must have
+ * done so before a filter of the program's can refuse it.
+ */
 static void wait_for_others(struct tracer *tr, const struct tracee *t)
 {
 	unsigned int nr = 0;
 
 	MAP_EACH (&tr->all.by_tid, e) {
 		const struct tracee *other = e->value;
-		const struct wire_block *b = other->agent ? other->agent->block : NULL;
 
-		if (other == t || !b || other->agent->space->image != t->agent->space->image)
+		if (other == t || !other->agent || !other->agent->block ||
+		    other->agent->space->image != t->agent->space->image)
 			continue;
-		while (__atomic_load_n(&b->phase, __ATOMIC_RELAXED) == WIRE_BEFORE &&
-		       nr++ < LOOKS_MAX)
+		while (!is_stopped(other->tid) && nr++ < LOOKS_MAX)
 			(void)sched_yield();
 	}
 }
 
-void netless_turned_off(struct tracer *tr, const struct tracee *t)
+void netless_stop_others(struct tracer *tr, const struct tracee *t)
 {
 	if (!agent_is_netless(tr))
 		return;
