@@ -11,10 +11,12 @@
 #include <elf.h>
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
@@ -345,6 +347,13 @@ static bool dispatches_calls(const struct tracee *t)
 	return t->row->id == SC_prctl && t->regs[0] == PR_SET_SYSCALL_USER_DISPATCH;
 }
 
+/* Its memory may come to be there only when a thread of its own has seen to that (userfaultfd). */
+static bool sees_to_faults(const struct tracee *t)
+{
+	return t->row->id == SC_userfaultfd ||
+	       (t->row->id == SC_ioctl && (uint32_t)t->regs[1] == UFFDIO_REGISTER);
+}
+
 /* What the agent must know of also then; whether the call succeeds will not be seen. */
 static void enter_unrecorded(struct tracer *tr, struct tracee *t)
 {
@@ -396,6 +405,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		return;
 	}
 	t->is_mmap = t->row->id == SC_mmap;
+	tr->memory.may_wait |= sees_to_faults(t);
 	if (agent_at_call(tr, t, info->instruction_pointer,
 			  info->op == PTRACE_SYSCALL_INFO_SECCOMP && t->recorded && !tr->silent)) {
 		t->state = TRACEE_RUNNING;
@@ -515,6 +525,7 @@ bool calls_are_seen(const struct row *row, const bool *wanted)
 	case SC_ptrace:
 	case SC_setsid:
 	case SC_setpgid:
+	case SC_userfaultfd:
 		return true;
 	}
 	return is_exec(row) || clones_is_one(row);

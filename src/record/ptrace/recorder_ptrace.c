@@ -4,6 +4,7 @@
  * and thread. A recording from its beginning to its end.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,18 +17,48 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "record/ptrace/tracer.h"
 
 /* Who records a program that ends sooner would wait for the packing of its files. */
 #define PACK_AFTER_NS NS_PER_S
 
+/*
+ * By its file, where the kernel waits for nobody: by process_vm_readv() we would wait for a thread of
+ * the program to see to the fault, which may wait for us.
+ */
+static ssize_t read_present(pid_t tid, const struct iovec *local, const struct iovec *remote,
+			    unsigned int nr)
+{
+	AUTO_CLOSE int fd = -1;
+	ssize_t done = 0, n = 0;
+	char name[64];
+	unsigned int i;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/mem", (int)tid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (i = 0; i < nr; i++) {
+		n = pread(fd, local[i].iov_base, remote[i].iov_len,
+			  (off_t)(uintptr_t)remote[i].iov_base);
+		done += n > 0 ? n : 0;
+		if (n < (ssize_t)remote[i].iov_len)
+			break;
+	}
+	return done || i == nr ? done : -EFAULT;
+}
+
 static ssize_t read_process(struct memory *m, const struct iovec *local, const struct iovec *remote,
 			    unsigned int nr)
 {
 	struct process_memory *pm = (struct process_memory *)m;
-	ssize_t n = process_vm_readv(pm->tid, local, nr, remote, nr, 0);
+	ssize_t n;
 
+	if (pm->may_wait)
+		return read_present(pm->tid, local, remote, nr);
+	n = process_vm_readv(pm->tid, local, nr, remote, nr, 0);
 	if (n >= 0)
 		return n;
 	pm->denied |= errno == EPERM;

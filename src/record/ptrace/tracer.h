@@ -25,6 +25,7 @@ struct process_memory {
 	struct memory memory; /* first: read() gets a pointer to it */
 	pid_t tid;
 	bool denied; /* the kernel refused: the process protects its memory */
+	bool may_wait; /* a program sees to faults of its own: what is not there yet is not waited for */
 };
 
 /* What the caller of the recorder had set, for it and for the command. */
