@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fanotify.h>
 #include <linux/io_uring.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,7 @@ struct tree *tree_new(struct trace_feed *feed, const struct tree_options *option
 		if (row && row->sort == ROW_CALL)
 			t->row_uses[id] = use_of(row);
 	}
+	tree_begin_served(t);
 	return t;
 }
 
@@ -193,6 +195,7 @@ void tree_leave(struct tree *t, pid_t pid)
 	}
 	t->nr_changes++;
 	tree_places_forget(t->places);
+	tree_forget_served(t);
 	forget_seen(t);
 }
 
@@ -586,6 +589,15 @@ bool tree_moves_base(const struct tree *t, const struct row *row)
 	return row->id < ROW_ID_MAX && t->row_uses[row->id] & USE_MOVES_BASE;
 }
 
+/* Somebody will be asked before files are opened; not all of it is in the headers yet. */
+static bool guards_files(const struct row *row, const struct value *args)
+{
+	const uint64_t pre_access = 0x100000;
+
+	return row->id == SC_fanotify_mark && args[2].type == VALUE_INT &&
+	       args[2].u & (FAN_OPEN_PERM | FAN_ACCESS_PERM | FAN_OPEN_EXEC_PERM | pre_access);
+}
+
 int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
 	       uint64_t now_ns)
 {
@@ -597,6 +609,10 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 	tree_later_collect(t);
 	if (needs_all(row, use))
 		tree_later_need_all(t);
+	if (guards_files(row, args)) {
+		tree_read_at_once(t);
+		t->is_guarded = true;
+	}
 	/* Its requests are made when nobody looks. */
 	if (row_class(row) == C_URING)
 		tree_read_at_once(t);

@@ -88,6 +88,11 @@ struct tree_changes {
 struct tree_changes tree_changes(const struct tree *t);
 /* Likewise: whether the call that was touched last reads a directory, and which; its names are noted. */
 bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino);
+/*
+ * Whether a file there, as the thread has it, can be opened without a recorded program having to answer: one that serves its file system, or is asked
+ * before files are opened.
+ */
+bool tree_may_open(struct tree *t, pid_t tid, uint64_t dev);
 /* Calls will not be touched any more, or not in time: what is left to be read is read now, and all else at once. */
 void tree_read_at_once(struct tree *t);
 /* Writes the final state of every path that was touched, and the mounts. */

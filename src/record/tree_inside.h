@@ -4,6 +4,7 @@
  *
  *   tree.c          which paths a call names, and whether they were seen before
  *   tree_place.c    where paths begin: root, working directory, descriptors
+ *   tree_served.c   file systems that nothing is asked of, as a recorded program would have to answer
  *   tree_moves.c    where else they may, while a working directory changes
  *   tree_walk.c     goes along a path as the kernel would for the program
  *   tree_note.c     describes what is there, and writes it
@@ -74,10 +75,14 @@ struct tree_name {
 
 struct tree_device {
 	uint64_t dev;
+	bool is_asked; /* these are known: */
 	bool special; /* of the kernel's own making: nothing there is copied */
 	bool remote; /* a server keeps its files */
 	bool shifty; /* a directory's time of birth is not its own for ever (overlayfs) */
 	bool timeless; /* stores through a mapping do not show in a file's times (tmpfs) */
+	bool is_looked_up; /* and, as long as nothing is mounted, this: */
+	bool served; /* by a program that may be recorded: nothing is asked of it */
+	bool by_others; /* it was served before the recording */
 	const char *path; /* something on it, or NULL */
 };
 
@@ -110,6 +115,8 @@ struct tree {
 	struct noted *made; /* stands there for all directories that the program made */
 	struct blob_map seen; /* hashes of (root, start, path): nothing more to be done */
 	struct blob_map listed; /* hashes of (device, inode) */
+	pid_t tid; /* whose file systems are meant: of the last walk */
+	bool is_guarded; /* a program is asked before files are opened (fanotify): we do not open them */
 	bool has_listing; /* by the last call: */
 	uint64_t listing_dev, listing_ino;
 	struct blob_map contents; /* the same, of files whose content was asked for */
@@ -153,8 +160,19 @@ struct tree_object {
 	size_t target_len;
 };
 
-/* Asks what fd is; false when that fails. */
+/* Asks what fd is; false when that fails, or must not be asked: then that is counted, and errno is EREMOTE. */
 bool tree_ask(struct tree *t, int fd, struct tree_object *ret);
+/* File systems that may be a recorded program's (tree_served.c). */
+
+/* Made when it is new. Valid until the next one is made. */
+struct tree_device *tree_get_device(struct tree *t, uint64_t dev);
+/* Those that are there now are others'. */
+void tree_begin_served(struct tree *t);
+/* What is mounted may have changed: their numbers may be those of others now. */
+void tree_forget_served(struct tree *t);
+/* For t->tid: must nothing there be asked for? */
+bool tree_is_served(struct tree *t, uint64_t dev);
+
 /* The text of a symlink, in the item's arena; NULL: none. */
 const char *tree_read_link(struct tree *t, int fd, size_t *ret_len);
 

@@ -83,23 +83,18 @@ static bool is_remote_fs(unsigned long magic)
 
 static struct tree_device *device_of(struct tree *t, int fd, uint64_t dev)
 {
-	struct tree_device d = { .dev = dev };
+	struct tree_device *d = tree_get_device(t, dev);
 	struct statfs fs;
-	size_t i;
 
-	for (i = 0; i < t->devices.len; i++) {
-		if (t->devices.items[i].dev == dev)
-			return &t->devices.items[i];
-	}
-	if (fd >= 0 && !fstatfs(fd, &fs)) {
-		d.special = is_special_fs((unsigned long)fs.f_type);
-		d.remote = is_remote_fs((unsigned long)fs.f_type);
-		d.shifty = (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
-		d.timeless = (unsigned long)fs.f_type == TMPFS_MAGIC ||
-			     (unsigned long)fs.f_type == RAMFS_MAGIC;
-	}
-	VEC_PUSH(&t->devices, d);
-	return &t->devices.items[t->devices.len - 1];
+	if (d->is_asked || fd < 0 || fstatfs(fd, &fs))
+		return d;
+	d->is_asked = true;
+	d->special = is_special_fs((unsigned long)fs.f_type);
+	d->remote = is_remote_fs((unsigned long)fs.f_type);
+	d->shifty = (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
+	d->timeless =
+		(unsigned long)fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC;
+	return d;
 }
 
 static uint64_t dev_of(const struct statx *st)
@@ -107,15 +102,29 @@ static uint64_t dev_of(const struct statx *st)
 	return makedev(st->stx_dev_major, st->stx_dev_minor);
 }
 
+/* how: whether servers are asked. */
+static bool ask_kernel(int fd, int how, struct statx *ret)
+{
+	return !statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | how,
+		      STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, ret);
+}
+
 bool tree_ask(struct tree *t, int fd, struct tree_object *ret)
 {
 	const struct tree_device *device;
 
 	*ret = (struct tree_object){ .fd = fd };
-	if (statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-		  STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &ret->st))
+	if (!ask_kernel(fd, AT_STATX_DONT_SYNC, &ret->st))
 		return false;
+	if (tree_is_served(t, dev_of(&ret->st))) {
+		t->nr_incomplete++;
+		errno = EREMOTE;
+		return false;
+	}
 	device = device_of(t, fd, dev_of(&ret->st));
+	/* Where there is no server, that was all. */
+	if (device->remote && !ask_kernel(fd, AT_STATX_SYNC_AS_STAT, &ret->st))
+		return false;
 	ret->special = device->special;
 	ret->is_remote = device->remote;
 	if (device->shifty)
@@ -382,6 +391,11 @@ void tree_add_content(const struct tree_content *c, bool is_read, struct tree_re
 static bool add_content(struct tree *t, const struct tree_object *o, enum tree_when when,
 			struct tree_content *room, struct tree_record *rec)
 {
+	if (t->is_guarded) {
+		t->nr_incomplete++;
+		tree_add_content(room, false, rec);
+		return true;
+	}
 	if (when == TREE_SOON && tree_later_add(t, o))
 		return false;
 	tree_add_content(room, tree_read_content(t, o, t->o.content_max_bytes, true, room), rec);
@@ -528,7 +542,7 @@ void tree_note_listing(struct tree *t, int fd, const struct tree_object *dir)
 				   .path = dir->name->text,
 				   .path_len = dir->name->len,
 				   .flags = TREE_LISTED };
-	int opened = tree_open_to_read(fd, O_DIRECTORY);
+	int opened = t->is_guarded ? -1 : tree_open_to_read(fd, O_DIRECTORY);
 	DIR *d = opened < 0 ? NULL : fdopendir(opened);
 	struct dirent *e;
 	size_t nr = 0;
@@ -536,6 +550,7 @@ void tree_note_listing(struct tree *t, int fd, const struct tree_object *dir)
 	if (!d) {
 		if (opened >= 0)
 			(void)close(opened); /* nothing was written */
+		t->nr_incomplete += t->is_guarded;
 		rec.flags = TREE_UNREADABLE;
 		tree_write(t, &rec);
 		return;

@@ -418,8 +418,10 @@ static void jump(struct walk *w)
 	size_t at = 0;
 	int fd;
 
-	if (w->made || w->cur.special || w->t->no_openat2 || w->now.len != w->first.len ||
-	    memcmp(w->now.text, w->first.text, w->now.len) != 0 || known_part(w, &name, &at) < 2)
+	/* What is mounted now on what was noted must not be looked through: see tree_served.c. */
+	if (w->t->roots_differ || w->made || w->cur.special || w->t->no_openat2 ||
+	    w->now.len != w->first.len || memcmp(w->now.text, w->first.text, w->now.len) != 0 ||
+	    known_part(w, &name, &at) < 2)
 		return;
 	fd = (int)syscall(SYS_openat2, w->cur.fd, name.text + w->now.len + (w->now.len > 1), &how,
 			  sizeof(how));
@@ -506,7 +508,7 @@ static bool stand_in_base(struct walk *w)
 static bool begin(struct walk *w, struct tree *t, const struct walk_request *q)
 {
 	w->t = t;
-	w->tid = q->tid;
+	w->tid = t->tid = q->tid;
 	w->cur.fd = -1;
 	w->base = NULL;
 	w->lost = false;

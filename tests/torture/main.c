@@ -197,6 +197,9 @@ static const struct {
 	{ "reused-text", mode_reused_text },
 #endif
 	{ "limit-later", mode_limit_later },
+	{ "served", mode_served },
+	{ "guarded", mode_guarded },
+	{ "filled", mode_filled },
 	{ "processes", mode_processes },
 	{ "bomb", mode_bomb },
 	{ "vfork", mode_vfork },

@@ -21,8 +21,6 @@
 
 #include "torture.h"
 
-#define NOT_HERE 77
-
 /* So many that whoever comes late has come. */
 static void calls_first(unsigned int nr)
 {

@@ -20,17 +20,21 @@ LIBRARY = os.path.join(os.path.dirname(TORTURE), "torture-library.so")
 NOBODY = 65534
 
 
-def unnoticed(*words):
+def unnoticed(*words, ledger=()):
     """The program checks itself; without a recorder it must be content too.
 
     Nothing is known of it, so that an agent comes late if it may: when the loader has done.
+    The ledger must say what is given, if anything, and nothing else.
     """
     status, _, err = run(TORTURE, *words, env=dict(os.environ, TORTURE_COUNTS="alone"))
     if status == 77:
         raise Skipped("not to be had here")
     equal(status, 0, f"exit status alone\n{err.decode()}")
     record(TORTURE, *words, options=["--force", "--cache="], env={"REPRISE_AGENT_AFTER": "70"})
-    Trace().must_be_whole()
+    trace = Trace()
+    trace.must_be_whole(ledger)
+    for kind in ledger:
+        expect(any(kind in line for line in trace.ledger()), f"the ledger does not tell of {kind}")
 
 
 @case("the register gs is the program's, and its threads' and children's, when it uses it")
@@ -62,6 +66,29 @@ def reused_text():
 @case("a limit for the memory that is enough for the program alone, and memory that is locked")
 def limit_later():
     unnoticed("limit-later")
+
+
+@case("a file system that the program serves itself is left alone")
+def served():
+    for name in ("f", "m/f"):
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        with open(name, "w", encoding="utf-8") as f:
+            f.write("hello")
+    unnoticed("served", ledger=["TREE_INCOMPLETE"])
+
+
+@case("files that the program has to allow to be opened are not opened")
+def guarded():
+    os.mkdir("guarded")
+    with open("guarded/f", "w", encoding="utf-8") as f:
+        f.write("hello")
+    unnoticed("guarded", ledger=["TREE_INCOMPLETE"])
+
+
+@case("memory that the program fills when it is used is not waited for")
+def filled():
+    unnoticed("filled", "1", ledger=["DATA_TRUNCATED"] if RECORDER == "ptrace" else [])
+    unnoticed("filled", "700", ledger=["DATA_TRUNCATED"])
 
 
 @case("more threads than there was room for at first: an agent records them all")

@@ -51,7 +51,8 @@ long must(long r, const char *what);
 __attribute__((noreturn)) void exec_again(const char *mode, const char *arg);
 uint64_t now_ms(void);
 
-/* The modes: get the arguments behind their name, return the exit status. */
+/* The modes: get the arguments behind their name, return the exit status, or this when the kernel or the rights forbid it. */
+#define NOT_HERE 77
 typedef int (*mode_fn)(int argc, char **argv);
 
 int mode_threads(int argc, char **argv);
@@ -92,6 +93,9 @@ int mode_dispatch(int argc, char **argv);
 int mode_masked_waits(int argc, char **argv);
 int mode_reused_text(int argc, char **argv);
 int mode_limit_later(int argc, char **argv);
+int mode_served(int argc, char **argv);
+int mode_guarded(int argc, char **argv);
+int mode_filled(int argc, char **argv);
 
 int mode_block_signals(int argc, char **argv);
 int mode_timer(int argc, char **argv);

@@ -184,6 +184,7 @@ void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tra
 void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *o, uint64_t ip)
 {
 	const struct agent_space *space = t->agent ? t->agent->space : NULL;
+	struct stat st;
 	char name[64];
 	int fd;
 
@@ -195,7 +196,8 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 		return;
 	fd = -1;
 	if (ip >= space->loader_start && ip < space->loader_end &&
-	    (t->regs[3] & MAP_TYPE) == MAP_PRIVATE) {
+	    (t->regs[3] & MAP_TYPE) == MAP_PRIVATE && found_stat(t->tid, (int)t->regs[4], &st) &&
+	    tree_may_open(tr->tree, t->tid, st.st_dev)) {
 		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, (int)t->regs[4]);
 		fd = open(name, O_RDONLY | O_CLOEXEC);
 	}

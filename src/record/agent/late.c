@@ -20,6 +20,7 @@
  * the loader is, what it has mapped, and whether a signal handler may be running.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static struct agent_program *program_of(struct agent *a, const struct tracee *t)
 	void **slot;
 
 	(void)snprintf(name, sizeof(name), "/proc/%d/exe", (int)t->pid);
-	if (stat(name, &st) < 0)
+	if (fstatat(AT_FDCWD, name, &st, AT_STATX_DONT_SYNC) < 0)
 		return NULL;
 	key = (struct program_key){ st.st_dev, st.st_ino };
 	slot = map_slot(&a->programs, &key, sizeof(key));

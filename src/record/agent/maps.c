@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "base/buf.h"
 #include "base/io.h"
@@ -15,6 +16,7 @@
 
 static bool parse_line(const char *line, const char *end, struct map_line *ret)
 {
+	unsigned long long major;
 	char *at;
 
 	ret->start = strtoull(line, &at, 16);
@@ -26,10 +28,10 @@ static bool parse_line(const char *line, const char *end, struct map_line *ret)
 	ret->is_executable = at[3] == 'x';
 	ret->is_private = at[4] == 'p';
 	ret->offset = strtoull(at + 5, &at, 16);
-	(void)strtoull(at, &at, 16); /* device */
+	major = strtoull(at, &at, 16);
 	if (*at != ':')
 		return false;
-	(void)strtoull(at + 1, &at, 16);
+	ret->dev = makedev((unsigned int)major, (unsigned int)strtoull(at + 1, &at, 16));
 	ret->ino = strtoull(at, &at, 10);
 	while (at < end && *at == ' ')
 		at++;

@@ -13,7 +13,7 @@
 #include "record/ptrace/tracee.h"
 
 struct map_line {
-	uint64_t start, end, offset, ino;
+	uint64_t start, end, offset, dev, ino;
 	bool is_executable;
 	bool is_private; /* what is changed there is nobody else's, and not the file's */
 	const char *path; /* as the process sees it; or another word, or empty; the maps' */

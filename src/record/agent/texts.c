@@ -458,11 +458,11 @@ void agent_texts_forget(struct agent_space *space)
 
 /* Texts that are mapped when the agent enters. */
 
-static int open_text(const struct tracee *t, const struct map_line *m)
+static int open_text(struct tracer *tr, const struct tracee *t, const struct map_line *m)
 {
 	char name[PATH_MAX + 64];
 
-	if (m->path[0] != '/')
+	if (m->path[0] != '/' || !tree_may_open(tr->tree, t->tid, m->dev))
 		return -1;
 	(void)snprintf(name, sizeof(name), "/proc/%d/root%s", (int)t->pid, m->path);
 	return open(name, O_RDONLY | O_CLOEXEC);
@@ -493,7 +493,7 @@ static void patch_mapped(struct tracer *tr, struct tracee *t, const struct map_l
 			 const struct agent_hope *hope, bool loaded)
 {
 	struct agent_space *space = t->agent->space;
-	int fd = loaded && !was_loaded(space, m, hope) ? -1 : open_text(t, m);
+	int fd = loaded && !was_loaded(space, m, hope) ? -1 : open_text(tr, t, m);
 	struct stat exe = { 0 }, st;
 	bool of_program;
 	char name[64];
@@ -501,7 +501,7 @@ static void patch_mapped(struct tracer *tr, struct tracee *t, const struct map_l
 	if (fd < 0)
 		return;
 	(void)snprintf(name, sizeof(name), "/proc/%d/exe", (int)t->pid);
-	(void)stat(name, &exe); /* or no text is the program's */
+	(void)fstatat(AT_FDCWD, name, &exe, AT_STATX_DONT_SYNC); /* or no text is the program's */
 	if (!fstat(fd, &st) && st.st_ino == m->ino) {
 		of_program = st.st_ino == exe.st_ino && st.st_dev == exe.st_dev;
 		if (is_loader(m, of_program, hope) && !loaded) {

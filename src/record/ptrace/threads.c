@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads: how they begin, take a new image, and end. */
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -289,7 +290,8 @@ static bool gives_rights(const char *exe)
 {
 	struct stat st;
 
-	return !stat(exe, &st) && (st.st_mode & (S_ISUID | S_ISGID));
+	return !fstatat(AT_FDCWD, exe, &st, AT_STATX_DONT_SYNC) &&
+	       (st.st_mode & (S_ISUID | S_ISGID));
 }
 
 void tracer_finish_exec(struct tracer *tr, struct tracee *t)
