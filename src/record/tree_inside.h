@@ -78,6 +78,7 @@ struct tree_device {
 	bool is_asked; /* these are known: */
 	bool special; /* of the kernel's own making: nothing there is copied */
 	bool remote; /* a server keeps its files */
+	bool local; /* nobody but the kernel knows more of its files */
 	bool shifty; /* a directory's time of birth is not its own for ever (overlayfs) */
 	bool timeless; /* stores through a mapping do not show in a file's times (tmpfs) */
 	bool is_looked_up; /* and, as long as nothing is mounted, this: */

@@ -63,6 +63,25 @@ static bool is_special_fs(unsigned long magic)
 	return false;
 }
 
+/* What the kernel has at hand is all that there is to be known of a file. */
+static bool is_local_fs(unsigned long magic)
+{
+	switch (magic) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+	case RAMFS_MAGIC:
+	case OVERLAYFS_SUPER_MAGIC:
+	case SQUASHFS_MAGIC:
+	case ISOFS_SUPER_MAGIC:
+	case MSDOS_SUPER_MAGIC:
+		return true;
+	}
+	return is_special_fs(magic);
+}
+
 /* There a file that is removed while it is open may leave another name behind. */
 static bool is_remote_fs(unsigned long magic)
 {
@@ -90,6 +109,7 @@ static struct tree_device *device_of(struct tree *t, int fd, uint64_t dev)
 		return d;
 	d->is_asked = true;
 	d->special = is_special_fs((unsigned long)fs.f_type);
+	d->local = is_local_fs((unsigned long)fs.f_type);
 	d->remote = is_remote_fs((unsigned long)fs.f_type);
 	d->shifty = (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
 	d->timeless =
@@ -122,8 +142,7 @@ bool tree_ask(struct tree *t, int fd, struct tree_object *ret)
 		return false;
 	}
 	device = device_of(t, fd, dev_of(&ret->st));
-	/* Where there is no server, that was all. */
-	if (device->remote && !ask_kernel(fd, AT_STATX_SYNC_AS_STAT, &ret->st))
+	if (!device->local && !ask_kernel(fd, AT_STATX_SYNC_AS_STAT, &ret->st))
 		return false;
 	ret->special = device->special;
 	ret->is_remote = device->remote;
