@@ -5,6 +5,7 @@
  * than all else of them, so a few that were used are kept. They are cleared: what a
  * program did is nothing for the next one, which may be another user's.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,28 @@ struct agent_image *agent_new_image(struct agent *a)
 /* A record that was begun, and not published, is behind the others. */
 #define BEGUN_MAX_BYTES (UINT64_C(64) << 10)
 
+/* From there on; `to` when it is not before that, or where nobody tells. */
+static off_t find_in_memory(int fd, off_t from, off_t to, int what)
+{
+	off_t found = lseek(fd, from, what);
+
+	if (found < 0 && errno != ENXIO) /* which is: nothing more is used */
+		return what == SEEK_DATA ? from : to;
+	return found < 0 || found > to ? to : found;
+}
+
+/* Only what somebody has used: to ask for that is cheaper than pages that nobody needs. */
+static void clear_used(const struct agent_image *im, const uint8_t *at, uint64_t bytes)
+{
+	off_t from = at - im->shared, to = from + (off_t)bytes, hole;
+
+	while ((from = find_in_memory(im->fd, from, to, SEEK_DATA)) < to) {
+		hole = find_in_memory(im->fd, from, to, SEEK_HOLE);
+		memset(im->shared + from, 0, (size_t)(hole - from));
+		from = hole;
+	}
+}
+
 void agent_clear_slot(const struct agent_thread *at)
 {
 	struct agent_image *im = at->space->image;
@@ -101,7 +124,8 @@ void agent_clear_slot(const struct agent_thread *at)
 		im->is_large = true;
 	if (im->is_large)
 		return;
-	memset(at->block, 0, WIRE_BLOCK_BYTES + (used < at->ring_bytes ? used : at->ring_bytes));
+	clear_used(im, (const uint8_t *)at->block,
+		   WIRE_BLOCK_BYTES + (used < at->ring_bytes ? used : at->ring_bytes));
 }
 
 static void release(struct agent *a, struct agent_image *im)
