@@ -12,6 +12,7 @@
 #define MODEL_ROW_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum kind {
@@ -246,6 +247,8 @@ struct row_variant {
 
 /* The row for a call with these register values; base is the row of the kernel's call. */
 const struct row *row_select_variant(const struct row *base, const uint64_t regs[6]);
+/* All of them, in the order in which they are tried; NULL behind the last. */
+const struct row_variant *row_variant_at(size_t i);
 /* How this row is selected, or NULL when it is no variant. */
 const struct row_variant *row_variant_of(const struct row *row);
 

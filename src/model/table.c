@@ -117,6 +117,11 @@ const struct row *row_select_variant(const struct row *base, const uint64_t regs
 	return base;
 }
 
+const struct row_variant *row_variant_at(size_t i)
+{
+	return i < sizeof(variants) / sizeof(variants[0]) ? &variants[i] : NULL;
+}
+
 const struct row_variant *row_variant_of(const struct row *row)
 {
 	size_t i;

@@ -518,14 +518,11 @@ void rules_build(enum data_policy policy, const bool *wanted, const struct path_
 {
 	const struct choice c = { policy, wanted, paths };
 	unsigned int nr, i, next = WIRE_NR_CALLS;
-	VEC(const struct row_variant *) variants = { 0 };
+	bool has_variants[ROW_ID_MAX] = { false };
+	const struct row_variant *v;
 
-	for (i = 0; i < ROW_ID_MAX; i++) {
-		const struct row *row = row_by_id(i);
-
-		if (row && row_variant_of(row))
-			VEC_PUSH(&variants, row_variant_of(row));
-	}
+	for (i = 0; (v = row_variant_at(i)); i++)
+		has_variants[v->base] = true;
 	memset(ret, 0, WIRE_NR_RULES * sizeof(*ret));
 	for (nr = 0; nr < WIRE_NR_CALLS; nr++) {
 		const struct row *base = row_by_nr(ARCH_X86_64, nr);
@@ -534,9 +531,9 @@ void rules_build(enum data_policy policy, const bool *wanted, const struct path_
 		if (!base)
 			continue;
 		/* Variants first, each at the place of the one before it; what is left is the base's. */
-		for (i = 0; i < variants.len && next < WIRE_EMPTY_RULE; i++) {
-			const struct row_variant *v = variants.items[i];
-
+		for (i = 0; has_variants[base->id] && (v = row_variant_at(i)); i++) {
+			if (next == WIRE_EMPTY_RULE)
+				break;
 			if (v->base != base->id)
 				continue;
 			last->select_reg = v->reg;
@@ -548,7 +545,6 @@ void rules_build(enum data_policy policy, const bool *wanted, const struct path_
 		}
 		fill_rule(base, &c, last);
 	}
-	VEC_RELEASE(&variants);
 }
 
 bool rules_take(const struct wire_rule *rules, unsigned int nr)

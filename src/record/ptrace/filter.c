@@ -46,7 +46,8 @@ static void put(struct program *p, uint16_t code, uint32_t k, uint8_t jt, uint8_
 bool filter_wants_nr(const bool *wanted, unsigned int nr)
 {
 	const struct row *row = row_by_nr(NATIVE_ARCH, nr);
-	unsigned int id;
+	const struct row_variant *v;
+	size_t i;
 
 	if (!wanted)
 		return true;
@@ -54,11 +55,8 @@ bool filter_wants_nr(const bool *wanted, unsigned int nr)
 		return wanted[SC_unknown_call];
 	if (wanted[row->id] || calls_are_seen(row, wanted))
 		return true;
-	for (id = 0; id < ROW_ID_MAX; id++) {
-		const struct row *r = wanted[id] ? row_by_id(id) : NULL;
-		const struct row_variant *v = r ? row_variant_of(r) : NULL;
-
-		if (v && v->base == row->id)
+	for (i = 0; (v = row_variant_at(i)); i++) {
+		if (v->base == row->id && wanted[v->id])
 			return true;
 	}
 	return false;
