@@ -638,26 +638,86 @@ static void limit_turn(const struct capture *c, struct capture_target *t)
 		t->want = TURN_BYTES / item_bytes * item_bytes;
 }
 
+/* What is read by one call. */
+struct turn {
+	unsigned int nr; /* of the spans */
+	struct iovec local[SPANS_MAX], remote[SPANS_MAX];
+	unsigned int span_of[SPANS_MAX]; /* of each target */
+	size_t got[SPANS_MAX];
+};
+
+static bool is_string(const struct capture_target *t)
+{
+	return t->a->kind == KIND_STR || t->a->kind == KIND_PATH;
+}
+
+/*
+ * Where a string begins that stands in the last span, or right behind it: each span costs the
+ * kernel as much as a hundred of them are long, and an environment has a hundred. All of a page is there, or nothing.
+ */
+static bool is_in_last(const struct turn *turn, const struct capture_target *t, size_t *ret)
+{
+	uint64_t start = turn->nr ? (uintptr_t)turn->remote[turn->nr - 1].iov_base : 0;
+
+	if (!turn->nr || t->addr < start || t->addr / PAGE_BYTES != start / PAGE_BYTES ||
+	    t->addr - start > turn->remote[turn->nr - 1].iov_len)
+		return false;
+	*ret = (size_t)(t->addr - start);
+	return true;
+}
+
+/* follows: the target may be in the same span as the one before it. */
+static void add_span(struct turn *turn, const struct capture_scratch *s, struct capture_target *t,
+		     bool follows)
+{
+	size_t at;
+
+	if (follows && is_in_last(turn, t, &at)) {
+		struct iovec *local = &turn->local[turn->nr - 1];
+
+		/* Before its own place in the area, which begins behind all that the span has of it. */
+		t->local = (uint8_t *)local->iov_base + at;
+		if (local->iov_len < at + t->want)
+			local->iov_len = at + t->want;
+		turn->remote[turn->nr - 1].iov_len = local->iov_len;
+		return;
+	}
+	turn->local[turn->nr] =
+		(struct iovec){ .iov_base = s->area + (t->local - s->area), .iov_len = t->want };
+	turn->remote[turn->nr] =
+		(struct iovec){ .iov_base = (void *)(uintptr_t)t->addr, .iov_len = t->want };
+	turn->nr++;
+}
+
+static size_t got_of(const struct turn *turn, unsigned int span, const struct capture_target *t)
+{
+	size_t at = (size_t)(t->local - (const uint8_t *)turn->local[span].iov_base);
+	size_t got = turn->got[span] > at ? turn->got[span] - at : 0;
+
+	return got < t->want ? got : t->want;
+}
+
 /* Reads targets [from, to) of the queue by one call and finishes them. */
 static void finish_turn(struct capture_job *j, size_t from, size_t to)
 {
-	struct iovec local[SPANS_MAX], remote[SPANS_MAX];
-	size_t got[SPANS_MAX], i;
+	struct turn turn;
+	bool follows = false;
+	size_t i;
 
+	turn.nr = 0;
 	for (i = from; i < to; i++) {
-		const struct capture_target *t = &j->s->queue.items[i];
+		struct capture_target *t = &j->s->queue.items[i];
 
-		local[i - from] = (struct iovec){ .iov_base = j->s->area + (t->local - j->s->area),
-						  .iov_len = t->want };
-		remote[i - from] = (struct iovec){ .iov_base = (void *)(uintptr_t)t->addr,
-						   .iov_len = t->want };
+		add_span(&turn, j->s, t, follows && is_string(t));
+		turn.span_of[i - from] = turn.nr - 1;
+		follows = j->c->memory->is_whole && is_string(t);
 	}
-	read_spans(j->c, local, remote, (unsigned int)(to - from), got);
+	read_spans(j->c, turn.local, turn.remote, turn.nr, turn.got);
 	for (i = from; i < to; i++) {
 		/* A copy: the queue may move while what it points to is added. */
 		struct capture_target t = j->s->queue.items[i];
 
-		t.got = got[i - from];
+		t.got = got_of(&turn, turn.span_of[i - from], &t);
 		finish(j, &t);
 	}
 }

@@ -6,6 +6,7 @@
 #ifndef RECORD_MEMORY_H
 #define RECORD_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -24,6 +25,7 @@ struct memory {
 	 * there is not known: nothing may be looked at twice.
 	 */
 	const uint8_t *(*borrow)(struct memory *m, uint64_t addr, size_t len);
+	bool is_whole; /* what stands between the things that a call points to is there too */
 };
 
 #endif

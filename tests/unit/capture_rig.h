@@ -22,7 +22,7 @@
 
 static struct capture capture;
 static struct memory memory;
-static unsigned int nr_reads;
+static unsigned int nr_reads, nr_spans;
 static uint8_t *room; /* ROOM bytes; what lies before and behind is not there */
 static struct value args[ROW_ARGS_MAX];
 static uint64_t regs[6];
@@ -36,6 +36,7 @@ static ssize_t read_own(struct memory *m, const struct iovec *local, const struc
 
 	(void)m;
 	nr_reads++;
+	nr_spans += nr;
 	return n < 0 ? -errno : n;
 }
 
@@ -47,9 +48,9 @@ static int capture_setup(void **state)
 	room = p + PAGE;
 	(void)mprotect(room, ROOM, PROT_READ | PROT_WRITE);
 	begin();
-	memory.read = read_own;
+	memory = (struct memory){ .read = read_own, .is_whole = true };
 	capture = (struct capture){ .memory = &memory, .feed = feed, .arena = &arena };
-	nr_reads = 0;
+	nr_reads = nr_spans = 0;
 	return 0;
 }
 

@@ -130,6 +130,38 @@ static void test_string_vectors(void **state)
 	SAYS("path=\"/bin/ls\", argv=NULL, envp=&0xbad");
 }
 
+/* One behind the other, as the kernel puts them, across a page; and each of them again, in all orders. */
+static void test_strings_side_by_side(void **state)
+{
+	static const size_t from = 3 * PAGE - 100, len = 13, nr = 16;
+	const char *strings = (const char *)room + from;
+	uint64_t pointers[40];
+	size_t i, whole;
+
+	(void)state;
+	for (i = 0; i < nr; i++)
+		(void)snprintf((char *)room + from + i * len, len + 1, "VARIABLE%02zu=%c", i,
+			       "xy"[i % 2]);
+	for (i = 0; i < nr; i++)
+		pointers[i] = U(strings + i * len);
+	pointers[nr] = U(strings + 5 * len); /* before the last one */
+	pointers[nr + 1] = U(strings + 5 * len + 4);
+	pointers[nr + 2] = U(strings + 5 * len + 4);
+	pointers[nr + 3] = 0;
+	(void)put(0, pointers, (nr + 4) * sizeof(*pointers));
+	for (whole = 0; whole < 2; whole++) {
+		memory.is_whole = whole;
+		nr_spans = 0;
+		CALL(SC_execve, 0, 0, U(room));
+		assert_int_equal(args[2].count, nr + 3);
+		for (i = 0; i < args[2].count; i++)
+			assert_string_equal(args[2].items[i].data->bytes,
+					    (char *)(uintptr_t)pointers[i]);
+		/* Pointers, those of both pages, those from before on; the rest of the one across. */
+		assert_int_equal(nr_spans, whole ? 1 + 3 + 1 : 1 + nr + 3 + 1);
+	}
+}
+
 static void test_string_vector_without_end(void **state)
 {
 	uint64_t *pointers = (uint64_t *)(void *)room;
@@ -960,6 +992,7 @@ int main(void)
 		CAPTURE_TEST(test_string_without_end),
 		CAPTURE_TEST(test_pointers_to_nowhere),
 		CAPTURE_TEST(test_string_vectors),
+		CAPTURE_TEST(test_strings_side_by_side),
 		CAPTURE_TEST(test_string_vector_without_end),
 		CAPTURE_TEST(test_data_small_and_large),
 		CAPTURE_TEST(test_data_in_pieces),

@@ -396,7 +396,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 		return r;
 	}
 	tr.feed = trace_writer_add_feed(tr.writer);
-	tr.memory.memory.read = read_process;
+	tr.memory.memory = (struct memory){ .read = read_process, .is_whole = true };
 	tr.capture =
 		(struct capture){ .memory = &tr.memory.memory, .feed = tr.feed, .policy = o->data };
 	tr.found = found_new();
