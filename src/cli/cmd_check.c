@@ -75,6 +75,7 @@ static void print_json(const struct cli *cli, const char *path, const struct fin
 	json_kv_bytes(&w, "file", path, strlen(path));
 	json_kv_bool(&w, "ok", check_ok(c));
 	json_kv_bool(&w, "intact", check_intact(c));
+	json_kv_bool(&w, "complete", check_complete(c));
 	json_kv_bool(&w, "closed", c->closed);
 	for (i = 0; i < NR_COUNTS; i++)
 		json_kv_u64(&w, counts[i].key, counts[i].n);
@@ -91,7 +92,8 @@ static void print_text(const struct cli *cli, const char *path, const struct fin
 
 	collect(f, counts);
 	fprintf(cli->out, "%s: %s\n", path,
-		check_ok(c)	  ? "intact and complete"
+		check_complete(c) ? "intact and complete"
+		: check_ok(c)	  ? "intact, with all events; its ledger says what else is missing"
 		: check_intact(c) ? "intact, but its ledger says that something is missing"
 				  : "damaged or unfinished");
 	for (i = 0; i < NR_COUNTS; i++) {

@@ -39,6 +39,11 @@ bool check_ok(const struct check_result *c)
 	return check_intact(c) && !c->nr_grave_losses;
 }
 
+bool check_complete(const struct check_result *c)
+{
+	return check_intact(c) && c->nr_losses == c->nr_left_out;
+}
+
 PRINTF_LIKE(3, 4)
 static void fault(struct checker *k, uint64_t offset, const char *fmt, ...)
 {
@@ -214,7 +219,7 @@ static int check_events(struct checker *k, bool first_pass, struct err *err)
 	return r;
 }
 
-/* What was cut or left out on purpose does not make a trace incomplete. */
+/* Without some data, or parts of the trees, it is still what the program did. */
 static bool is_grave(int64_t kind)
 {
 	return kind != LOSS_DATA_TRUNCATED && kind != LOSS_TREE_INCOMPLETE && kind != LOSS_FILTERED;
@@ -227,6 +232,8 @@ static void count_loss(struct checker *k, const struct item *item)
 	k->c->nr_losses++;
 	if (kind->type != VALUE_INT || is_grave(kind->i))
 		k->c->nr_grave_losses++;
+	else if (kind->i == LOSS_FILTERED)
+		k->c->nr_left_out++;
 	if (kind->type == VALUE_INT && count->type == VALUE_INT &&
 	    (kind->i == LOSS_EVENTS_LOST || kind->i == LOSS_EVENT_TOO_LARGE))
 		k->c->nr_lost_events += count->u;

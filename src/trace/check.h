@@ -22,6 +22,7 @@ struct check_result {
 	uint64_t nr_dangling; /* references to data that is not in the file */
 	uint64_t nr_losses; /* ledger entries */
 	uint64_t nr_grave_losses; /* those that mean events or data of events are missing */
+	uint64_t nr_left_out; /* and those that were asked for */
 	uint64_t nr_lost_events; /* that the ledger states, and nr_missing_events */
 	struct err first_fault; /* empty when there is none */
 };
@@ -30,6 +31,8 @@ struct check_result {
 bool check_intact(const struct check_result *c);
 /* Intact, and the ledger does not say that events are missing. */
 bool check_ok(const struct check_result *c);
+/* And nothing else is missing that was not left out on request. */
+bool check_complete(const struct check_result *c);
 
 /* -errno only when the check could not be made: damage is a result. */
 MUST_CHECK int trace_check(const char *path, struct progress *progress, struct check_result *ret,

@@ -9,6 +9,13 @@ run 0 check --json a.trace && json 'd["ok"] and d["intact"] and d["closed"] and 
 	and d["lost"] == 0 and d["events"] == 14 and d["threads"] == 2 and d["first_fault"] is None'
 ok $? 'as JSON'
 
+echo '100 read(3, "abc"..., 100) = 50' >cut.txt
+run 0 import -o cut.trace cut.txt && run 0 check cut.trace && grep -q '^cut.trace: intact, with all events; ' out
+ok $? 'a trace without some data'
+run 0 check --json cut.trace && json 'd["ok"] and d["intact"] and not d["complete"] and d["ledger"] == 1' &&
+	run 0 stat --json cut.trace && json 'not d["complete"]' && run 0 check --json a.trace && json 'd["complete"]'
+ok $? 'is not complete, and stat says so too'
+
 shorten a.trace 7
 run 2 check --json a.trace.cut && says 'a.trace.cut: offset' && json 'not d["ok"] and not d["closed"] and d["bad_blocks"] == 1'
 ok $? 'cut within its last block'
