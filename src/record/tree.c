@@ -589,13 +589,14 @@ bool tree_moves_base(const struct tree *t, const struct row *row)
 	return row->id < ROW_ID_MAX && t->row_uses[row->id] & USE_MOVES_BASE;
 }
 
-/* Somebody will be asked before files are opened; not all of it is in the headers yet. */
-static bool guards_files(const struct row *row, const struct value *args)
+void tree_note_guard(struct tree *t, uint64_t events)
 {
-	const uint64_t pre_access = 0x100000;
+	const uint64_t pre_access = 0x100000; /* not in all headers yet */
 
-	return row->id == SC_fanotify_mark && args[2].type == VALUE_INT &&
-	       args[2].u & (FAN_OPEN_PERM | FAN_ACCESS_PERM | FAN_OPEN_EXEC_PERM | pre_access);
+	if (!(events & (FAN_OPEN_PERM | FAN_ACCESS_PERM | FAN_OPEN_EXEC_PERM | pre_access)))
+		return;
+	tree_read_at_once(t);
+	t->is_guarded = true;
 }
 
 int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
@@ -609,10 +610,6 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 	tree_later_collect(t);
 	if (needs_all(row, use))
 		tree_later_need_all(t);
-	if (guards_files(row, args)) {
-		tree_read_at_once(t);
-		t->is_guarded = true;
-	}
 	/* Its requests are made when nobody looks. */
 	if (row_class(row) == C_URING)
 		tree_read_at_once(t);

@@ -88,6 +88,8 @@ struct tree_changes {
 struct tree_changes tree_changes(const struct tree *t);
 /* Likewise: whether the call that was touched last reads a directory, and which; its names are noted. */
 bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino);
+/* fanotify_mark is asked for these events: it may be that somebody has to answer before files are opened, so we open none. */
+void tree_note_guard(struct tree *t, uint64_t events);
 /*
  * Whether a file there, as the thread has it, can be opened without a recorded program having to answer: one that serves its file system, or is asked
  * before files are opened.

@@ -20,7 +20,7 @@ LIBRARY = os.path.join(os.path.dirname(TORTURE), "torture-library.so")
 NOBODY = 65534
 
 
-def unnoticed(*words, ledger=()):
+def unnoticed(*words, ledger=(), options=()):
     """The program checks itself; without a recorder it must be content too.
 
     Nothing is known of it, so that an agent comes late if it may: when the loader has done.
@@ -30,7 +30,7 @@ def unnoticed(*words, ledger=()):
     if status == 77:
         raise Skipped("not to be had here")
     equal(status, 0, f"exit status alone\n{err.decode()}")
-    record(TORTURE, *words, options=["--force", "--cache="], env={"REPRISE_AGENT_AFTER": "70"})
+    record(TORTURE, *words, options=["--force", "--cache=", *options], env={"REPRISE_AGENT_AFTER": "70"})
     trace = Trace()
     trace.must_be_whole(ledger)
     for kind in ledger:
@@ -83,6 +83,7 @@ def guarded():
     with open("guarded/f", "w", encoding="utf-8") as f:
         f.write("hello")
     unnoticed("guarded", ledger=["TREE_INCOMPLETE"])
+    unnoticed("guarded", ledger=["TREE_INCOMPLETE", "FILTERED"], options=["--calls=openat,getdents64,read,poll"])
 
 
 @case("memory that the program fills when it is used is not waited for")

@@ -406,6 +406,8 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	}
 	t->is_mmap = t->row->id == SC_mmap;
 	tr->memory.may_wait |= sees_to_faults(t);
+	if (t->row->id == SC_fanotify_mark)
+		tree_note_guard(tr->tree, t->regs[2]);
 	if (agent_at_call(tr, t, info->instruction_pointer,
 			  info->op == PTRACE_SYSCALL_INFO_SECCOMP && t->recorded && !tr->silent)) {
 		t->state = TRACEE_RUNNING;
@@ -526,6 +528,7 @@ bool calls_are_seen(const struct row *row, const bool *wanted)
 	case SC_setsid:
 	case SC_setpgid:
 	case SC_userfaultfd:
+	case SC_fanotify_mark:
 		return true;
 	}
 	return is_exec(row) || clones_is_one(row);
