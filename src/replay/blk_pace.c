@@ -167,15 +167,24 @@ static uint64_t next_index(struct blk_submitter *sub)
 		       : NONE;
 }
 
-static void take_next(struct blk_submitter *sub)
+/*
+ * False: it is not the next any more, for another submitter has made one ready since that is due
+ * before it. What is ready stays until its own submitter takes it.
+ */
+static bool take_next(struct blk_submitter *sub, uint64_t index)
 {
+	bool is_next;
+
 	if (!is_think(sub)) {
 		sub->nr_started++;
-		return;
+		return true;
 	}
 	blk_graph_lock(sub->run);
-	blk_graph_pop(sub);
+	is_next = sub->heap.items[0].index == index;
+	if (is_next)
+		blk_graph_pop(sub);
 	blk_graph_unlock(sub->run);
+	return is_next;
 }
 
 static uint64_t due_of(const struct blk_submitter *sub, struct blk_slot *s, uint64_t now_ns)
@@ -267,10 +276,11 @@ static enum why start_due(struct blk_submitter *sub, uint64_t *turn, uint64_t *r
 		why = hindrance(sub, s, index, *turn);
 		if (why != WHY_DUE)
 			return nr ? WHY_DUE : why;
+		if (!take_next(sub, index))
+			continue;
 		target = s->target;
 		if (!nr && *ret_due_ns + o->bundle_ns > horizon_ns)
 			horizon_ns = *ret_due_ns + o->bundle_ns;
-		take_next(sub);
 		start(sub, index, now_ns);
 		*turn = index + 1;
 		nr++;

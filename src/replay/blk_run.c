@@ -595,6 +595,9 @@ int blk_run_perform(const char *plan, const struct blk_target_request *targets, 
 	res->nr_targets = nr_targets;
 	r = perform(run, plan, targets, nr_targets, err);
 	r = blk_keeper_close(run, r, err);
+	if (!r && !res->interrupted && res->nr_done != res->nr_requests)
+		r = err_set(err, -EIO, "of %llu requests only %llu were seen to end",
+			    (unsigned long long)res->nr_requests, (unsigned long long)res->nr_done);
 	release(run);
 	free(run);
 	if (r < 0)

@@ -230,6 +230,21 @@ for mode in timed think afap load; do
 		all_done aio && run 0 stat aio.trace && grep -q 'block_request *120' out
 	ok $? "mode $mode by aio"
 done
+# What others make ready comes between what a submitter has seen to be next, and its start.
+python3 - >busy.csv <<'END'
+import random
+random.seed(3)
+t = 0
+print("time_ns,latency_ns,device,op,flags,offset,length")
+for i in range(20000):
+    t += random.randrange(1, 20000)
+    print(f"{t},{random.randrange(1000, 90000)},{random.choice('ab')},{random.choice(['READ', 'WRITE'])},0,"
+          f"{random.randrange(0, 200) * 4096},4096")
+END
+run 0 import -o busy.trace busy.csv &&
+	run 0 replay --mode=think --device=a=t1.img --device=b=t2.img --destroy-data --submitters=4 --bundle=50us --json busy.trace &&
+	grep -q '"requests": *20000,' out && grep -q '"made": *20000,' out
+ok $? 'many requests of four submitters, in bundles'
 run 2 replay --device='*=t1.img' --submitters=65 w.trace && grep -q 'at most 64' err
 ok $? 'too many submitters'
 run 2 replay --device='*=t1.img' --poll --block-engine=aio w.trace && grep -q 'io_uring' err
