@@ -120,8 +120,9 @@ static void rules_fit_rows(void **state)
 static void leaves_calls_to_the_tracer(void **state)
 {
 	static const uint16_t left[] = {
-		SC_mkdir, SC_rmdir,	   SC_chmod,	      SC_execveat, SC_clone,	  SC_vfork,
-		SC_wait4, SC_rt_sigreturn, SC_io_uring_enter, SC_seccomp,  SC_exit_group, SC_chdir,
+		SC_mkdir,      SC_rmdir, SC_chmod,	  SC_execveat,		SC_clone,
+		SC_vfork,      SC_wait4, SC_rt_sigreturn, SC_io_uring_enter,	SC_seccomp,
+		SC_exit_group, SC_chdir, SC_bind,	  SC_open_by_handle_at,
 	};
 	static const uint16_t taken[] = {
 		SC_openat, SC_mmap,  SC_newfstatat, SC_read,	SC_pwrite64, SC_writev,

@@ -26,6 +26,8 @@ static bool is_left_to_tracer(const struct row *row)
 	case SC_pidfd_send_signal:
 	case SC_wait4: /* shall not return before the end that it tells of is recorded */
 	case SC_waitid:
+	case SC_open_by_handle_at: /* what it opens is noted at its end */
+	case SC_bind: /* may make a name, which is not there before */
 	case SC_vmsplice: /* its direction is found elsewhere */
 	case SC_sched_getaffinity: /* may be bound to a CPU for a moment: see beside.h */
 	case SC_sched_setaffinity:
@@ -396,6 +398,7 @@ static bool add_pieces(const struct row *row, unsigned int i, enum data_policy p
 		       struct wire_rule *r)
 {
 	static const uint8_t moments[] = { WIRE_IN, WIRE_OUT };
+	const struct capture capture = { .policy = policy };
 	const struct arg *a = &row->args[i];
 	unsigned int m;
 
@@ -403,7 +406,7 @@ static bool add_pieces(const struct row *row, unsigned int i, enum data_policy p
 		return add_found(row, a, r);
 	if (a->kind == KIND_HOLE || capture_is_scalar(a))
 		return true;
-	if (a->kind == KIND_BUF && policy == DATA_NONE)
+	if (a->kind == KIND_BUF && capture_keep(&capture, row, 0) == CAPTURE_KEEP_NOTHING)
 		return true;
 	for (m = 0; m < ARRAY_LEN(moments); m++) {
 		struct wire_piece p = { .when = moments[m] };
@@ -507,6 +510,9 @@ static void add_choice(const struct row *row, const struct path_choice *paths, s
 static void fill_rule(const struct row *row, const struct choice *c, struct wire_rule *r)
 {
 	if (c->wanted && !c->wanted[row->id])
+		return;
+	/* What a name leads to is noted when the record is taken in: a call that is not seen may change it before that. */
+	if (c->wanted && (names_path(row) || reads_directory(row)))
 		return;
 	(void)rules_for_row(row, c->policy, r);
 	if (c->paths->wants)
