@@ -112,6 +112,7 @@ void tree_free(struct tree *t)
 	blob_map_release(&t->seen);
 	blob_map_release(&t->listed);
 	blob_map_release(&t->contents);
+	blob_map_release(&t->linked);
 	VEC_RELEASE(&t->devices);
 	for (i = 0; i < t->removals.len; i++)
 		(void)close(t->removals.items[i].fd); /* O_PATH: nothing to fail */
@@ -457,6 +458,12 @@ static void touch_request(struct tree *t, pid_t tid, const struct value *sqe)
 		(void)touch_path(t, &q);
 }
 
+/* Of a symlink it is one too, which leads to what no name led to before. */
+static bool makes_link(const struct row *row)
+{
+	return row->id == SC_link || row->id == SC_linkat;
+}
+
 static void touch_paths(struct tree *t, pid_t tid, const struct row *row, const struct value *args)
 {
 	bool moves = t->row_uses[row->id] & USE_MOVES_NAMES, moved = false;
@@ -474,7 +481,8 @@ static void touch_paths(struct tree *t, pid_t tid, const struct row *row, const 
 		type = touch_arg(t, tid, row, args, i, false);
 		moved |= type == S_IFDIR || type == S_IFLNK;
 	}
-	if (moves && (moved || row->id == SC_symlink || row->id == SC_symlinkat))
+	if (moves ? moved || row->id == SC_symlink || row->id == SC_symlinkat
+		  : moved && makes_link(row))
 		unsettle(t, tid);
 }
 
@@ -539,6 +547,21 @@ int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t
 	}
 	if (d)
 		(void)closedir(d); /* only read from */
+	return t->r;
+}
+
+int tree_touch_opened(struct tree *t, pid_t tid, int fd, bool is_cut, uint64_t now_ns)
+{
+	struct walk_request q = { .tid = tid,
+				  .base = WALK_FROM_FD,
+				  .fd = fd,
+				  .path = "",
+				  .content = true,
+				  .writes = true };
+
+	t->now_ns = now_ns;
+	t->nr_incomplete += is_cut;
+	(void)tree_walk(t, &q);
 	return t->r;
 }
 
@@ -627,7 +650,7 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 		unsettle(t, pid);
 	}
 	/* The new name may be one of a symlink. */
-	if (row->id == SC_link || row->id == SC_linkat)
+	if (makes_link(row))
 		t->nr_changes++;
 	return t->r;
 }

@@ -45,6 +45,8 @@ void tree_free(struct tree *t);
  */
 MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
 			  const struct value *args, uint64_t now_ns);
+/* A descriptor of a file that the call did not name, at its end: nothing was changed yet, unless it was cut. */
+MUST_CHECK int tree_touch_opened(struct tree *t, pid_t tid, int fd, bool is_cut, uint64_t now_ns);
 /*
  * Notes what the process has open before its first call is recorded, with its
  * content: no call will name it. before_exec: not what the exec will close.

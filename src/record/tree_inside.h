@@ -121,6 +121,8 @@ struct tree {
 	bool has_listing; /* by the last call: */
 	uint64_t listing_dev, listing_ino;
 	struct blob_map contents; /* the same, of files whose content was asked for */
+	struct blob_map
+		linked; /* of (device, inode, birth): files that had several names when one was noted */
 	uint64_t nr_changes; /* counts what makes known names unknown */
 	uint64_t nr_moves; /* likewise those that begin in a working directory */
 	bool roots_differ; /* of threads, maybe: one has changed its own, or what is mounted */

@@ -24,7 +24,8 @@
 #define XATTR_LIST_MAX_BYTES 65536
 #define XATTR_VALUE_MAX_BYTES 65536
 static_assert(XATTR_VALUE_MAX_BYTES <= TREE_PIECE_BYTES, "one is read there");
-#define XATTRS_MAX 64
+/* Of all values of a file; less than a record may have. */
+#define XATTRS_MAX_BYTES ((size_t)4 << 20)
 /* A directory with more names than this is not listed whole. */
 #define NAMES_MAX ((size_t)1 << 20)
 
@@ -322,13 +323,18 @@ void tree_write(struct tree *t, const struct tree_record *rec)
 
 /* Extended attributes. */
 
-static bool put_xattr(struct tree *t, const char *path, const char *name, struct value *dest)
+/* What is there, and not told, is missing. *left: bytes of values that there is room for. */
+static bool put_xattr(struct tree *t, const char *path, const char *name, size_t *left,
+		      struct value *dest)
 {
 	uint8_t *value = t->piece;
 	ssize_t n = getxattr(path, name, value, XATTR_VALUE_MAX_BYTES);
 
-	if (n < 0)
+	if (n < 0 || (size_t)n > *left) {
+		t->nr_incomplete += n >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
 		return false;
+	}
+	*left -= (size_t)n;
 	*dest = value_struct(&t->item, 3);
 	dest->fields->items[0] = value_str(&t->item, name);
 	dest->fields->items[1] =
@@ -336,11 +342,22 @@ static bool put_xattr(struct tree *t, const char *path, const char *name, struct
 	return true;
 }
 
+static uint32_t nr_names(const char *names, size_t len)
+{
+	uint32_t nr = 0;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		nr += !names[i];
+	return nr;
+}
+
 /* By way of /proc, because a descriptor of O_PATH cannot be asked. */
 struct value tree_read_xattrs(struct tree *t, int fd)
 {
 	char path[64], list[4096], *names = list;
 	struct value v = { .type = VALUE_NONE };
+	size_t left = XATTRS_MAX_BYTES;
 	uint32_t nr = 0;
 	ssize_t len = listxattr(tree_self_path(fd, path), list, sizeof(list)), at;
 
@@ -350,11 +367,11 @@ struct value tree_read_xattrs(struct tree *t, int fd)
 	}
 	if (len <= 0)
 		return v;
-	v = value_list(&t->item, XATTRS_MAX);
-	for (at = 0; at < len && nr < XATTRS_MAX; at += (ssize_t)strlen(names + at) + 1) {
+	v = value_list(&t->item, nr_names(names, (size_t)len));
+	for (at = 0; at < len; at += (ssize_t)strlen(names + at) + 1) {
 		const char *name = arena_memdup0(&t->item, names + at, strlen(names + at));
 
-		nr += put_xattr(t, path, name, &v.items[nr]);
+		nr += put_xattr(t, path, name, &left, &v.items[nr]);
 	}
 	v.count = nr;
 	return v;
@@ -476,8 +493,28 @@ bool tree_is_unchanged(const struct noted *n, const struct tree_object *o)
 	       tree_same_time(&f->ctime, &o->st.stx_ctime);
 }
 
-void tree_note(struct tree *t, const struct tree_object *o, enum tree_when content)
+/*
+ * How many names a file had: when another of its names was noted that is gone now, this one
+ * is no longer seen to be a second name. Two are told then: that it is the same file is what counts.
+ */
+static uint32_t nr_links_of(struct tree *t, const struct statx *st)
 {
+	/* Another file may have the number later, but no other has it since then. */
+	uint64_t identity[] = { dev_of(st), st->stx_ino, (uint64_t)st->stx_btime.tv_sec,
+				st->stx_btime.tv_nsec };
+	struct hash128 hash = hash_bytes(identity, sizeof(identity));
+	bool is_new;
+
+	if (S_ISDIR(st->stx_mode) || !(st->stx_mask & STATX_BTIME))
+		return st->stx_nlink;
+	if (st->stx_nlink > 1)
+		(void)blob_map_add(&t->linked, hash, &is_new);
+	return st->stx_nlink == 1 && blob_map_find(&t->linked, hash) ? 2 : st->stx_nlink;
+}
+
+void tree_note(struct tree *t, const struct tree_object *of, enum tree_when content)
+{
+	struct tree_object noted = *of, *o = &noted;
 	struct tree_record rec = {
 		.which = TREE_INITIAL, .path = o->name->text, .path_len = o->name->len, .object = o
 	};
@@ -492,6 +529,7 @@ void tree_note(struct tree *t, const struct tree_object *o, enum tree_when conte
 			(void)add_content(t, o, content, &room, &rec);
 		remember_file(t, o, &rec);
 	}
+	noted.st.stx_nlink = nr_links_of(t, &of->st);
 	tree_write(t, &rec);
 }
 
@@ -538,8 +576,10 @@ static void note_name(struct tree *t, int dir_fd, const struct tree_object *dir,
 	name_add(&path, name, strlen(name));
 	if (path.cut || tree_find(t, &path))
 		return;
-	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &o.st))
+	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+		  STATX_BASIC_STATS | STATX_BTIME, &o.st))
 		return; /* removed meanwhile */
+	o.st.stx_nlink = nr_links_of(t, &o.st);
 	if (S_ISLNK(o.st.stx_mode)) {
 		n = readlinkat(dir_fd, name, target, sizeof(target));
 		o.target = n > 0 ? target : NULL;

@@ -259,6 +259,125 @@ def unseen_moves():
     equal(noted, ["a/f", "b/g", "c/h"], "files in the initial tree")
 
 
+# What a call that is not recorded does to files is not known when the records of others are taken in.
+UNSEEN_CHANGES = """
+import os
+for _ in range(100):
+    os.getppid()
+for i in range(20):
+    with open(f"files/{i}") as f:
+        f.read()
+    os.unlink(f"files/{i}") if i % 2 else os.chmod(f"files/{i}", 0o600)
+"""
+
+
+@case("only some calls, and none by which files are changed: they are noted before that")
+def unseen_changes():
+    for options in (["--exclude=%name,%meta"], ["--calls=%data,%desc"]):
+        shutil.rmtree("files", ignore_errors=True)
+        os.mkdir("files")
+        for i in range(20):
+            with open(f"files/{i}", "w", encoding="utf-8") as f:
+                os.fchmod(f.fileno(), 0o640)
+                f.write(str(i))
+        record(sys.executable, "-c", UNSEEN_CHANGES, options=["--force", *options])
+        init()
+        for i in range(20):
+            name = f"again{os.path.realpath('files')}/{i}"
+            equal(os.stat(name).st_mode & 0o777, 0o640, f"mode of {i} with {options}")
+            with open(name, encoding="utf-8") as f:
+                equal(f.read(), str(i), f"content of {i} with {options}")
+
+
+@case("a file is what it was by each of its names, also when others are gone before one is used")
+def last_names():
+    for command in ("sed -i s/1/x/ d/a", "cat d/a; rm d/a", "mv d/n d/a", "echo more >>d/a; rm d/a"):
+        shutil.rmtree("d", ignore_errors=True)
+        os.mkdir("d")
+        for name, text in (("a", "1\n2\n"), ("n", "new\n")):
+            with open("d/" + name, "w", encoding="utf-8") as f:
+                f.write(text)
+        os.link("d/a", "d/b")
+        record("sh", "-c", command + "; ls d; cat d/b", options=["--force"])
+        Trace().must_be_whole()
+        init()
+        again = "again" + os.path.realpath("d")
+        with open(again + "/b", encoding="utf-8") as f:
+            equal(f.read(), "1\n2\n", f"content with {command}")
+        expect(os.path.samefile(again + "/a", again + "/b"), f"two files with {command}")
+
+
+# A socket, a symlink by another name, a file by its handle.
+ODD_NAMES = """
+import ctypes, os, socket
+for _ in range(100):
+    os.getppid()
+socket.socket(socket.AF_UNIX).bind("made")
+os.stat("made")
+for name in ("to/f", "to/f"):
+    with open(name, "r+") as f:
+        f.write("X")
+    os.unlink("to")
+    os.link("other", "to", follow_symlinks=False)
+libc = ctypes.CDLL(None, use_errno=True)
+handle = ctypes.create_string_buffer(b"\\x80" + bytes(3 + 4 + 128))
+mount = ctypes.c_int()
+if not libc.name_to_handle_at(-100, b"handled", handle, ctypes.byref(mount), 0):
+    here = os.open(".", os.O_RDONLY)
+    fd = libc.open_by_handle_at(here, handle, os.O_RDWR)
+    if fd >= 0:
+        os.write(fd, b"X")
+        open("handled").read()
+"""
+
+
+@case("names that are made or found in odd ways")
+def odd_names():
+    for name in ("a/f", "b/f", "handled"):
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        with open(name, "w", encoding="utf-8") as f:
+            f.write("old")
+    os.symlink("a", "to")
+    os.symlink("b", "other")
+    record(sys.executable, "-c", ODD_NAMES)
+    Trace().must_be_whole()
+    init()
+    here = "again" + os.path.realpath(".")
+    expect(not os.path.lexists(here + "/made"), "the socket is in the initial tree")
+    for name in ("to/f", "other/f", "handled"):
+        if os.path.exists(f"{here}/{name}") or name != "handled":
+            with open(f"{here}/{name}", encoding="utf-8") as f:
+                equal(f.read(), "old", name)
+
+
+@case("without data, names that calls return are kept")
+def names_without_data():
+    os.symlink("b", "to")
+    record(sys.executable, "-c", "import os; [(os.readlink('to'), os.getcwd()) for _ in range(100)]", data="none")
+    status, out, err = run(REPRISE, "show", "--call=readlink,getcwd", "trace")
+    equal(status, 0, err.decode())
+    equal(out.decode().count('readlink("to", "b", '), 100, "results of readlink")
+    expect(out.decode().count('getcwd("/') >= 100, "results of getcwd")
+
+
+@case("all attributes of a file")
+def many_attributes():
+    with open("f", "wb"):
+        pass
+    nr = 0
+    try:
+        for nr in range(100):
+            os.setxattr("f", f"user.a{nr}", b"v")
+    except OSError:
+        pass
+    if nr < 2:
+        raise Skipped("files have no attributes here")
+    record(sys.executable, "-c", "import os; os.getxattr('f', 'user.a1')")
+    Trace().must_be_whole()
+    init()
+    equal(sorted(os.listxattr("again" + os.path.realpath("f"))), sorted(os.listxattr("f")), "attributes")
+
+
 def two_directories(nr):
     for directory in "ab":
         shutil.rmtree(directory, ignore_errors=True)

@@ -10,6 +10,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
@@ -256,6 +257,9 @@ static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome 
 	if (r >= 0)
 		r = found_fill(tr->found, &tr->capture, t->pid, t->tid, t->space, t->row, t->regs,
 			       o, t->args);
+	if (r >= 0 && !o->err && t->row->id == SC_open_by_handle_at)
+		r = tree_touch_opened(tr->tree, t->tid, (int)o->ret, t->regs[2] & O_TRUNC,
+				      tracer_now(tr));
 	/* What could not be read at the entry has waited for the outcome. */
 	note_cut(tr, t, o);
 	tracer_leave_tree(tr, t);
