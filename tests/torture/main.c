@@ -191,6 +191,7 @@ static const struct {
 	{ "own-gs", mode_own_gs },
 	{ "little-stack", mode_little_stack },
 	{ "dispatch", mode_dispatch },
+	{ "interrupted", mode_interrupted },
 #endif
 	{ "masked-waits", mode_masked_waits },
 #ifndef TORTURE_STATIC

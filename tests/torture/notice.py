@@ -58,6 +58,13 @@ def masked_waits():
         unnoticed("masked-waits", str(nr))
 
 
+@case("signals find the program in its own code, whatever an agent has put there")
+def interrupted():
+    unnoticed("interrupted", "1500")
+    record(TORTURE, "interrupted", "1500", options=["--force"])  # known from its beginning
+    Trace().must_be_whole()
+
+
 @case("a file is as it is where a library was before")
 def reused_text():
     unnoticed("reused-text", LIBRARY)

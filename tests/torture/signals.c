@@ -2,13 +2,17 @@
 /* Signals: blocked, handled in the middle of calls, and deadly. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "torture.h"
@@ -116,3 +120,66 @@ int mode_handle(int argc, char **argv)
 	some_calls("calls", 100, 1);
 	return 5;
 }
+
+#ifdef __x86_64__
+#define TEXTS_MAX 64
+
+/* Where code of files is, and of the kernel's own. */
+static struct text {
+	uint64_t start, end;
+} texts[TEXTS_MAX];
+static unsigned int nr_texts;
+static volatile sig_atomic_t nr_seen, nr_elsewhere;
+
+static void find_texts(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[4352], rights[8];
+	struct text t;
+
+	while (f && nr_texts < TEXTS_MAX && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &t.start, &t.end, rights) == 3 &&
+		    rights[2] == 'x' && (strchr(line, '/') || strchr(line, '[')))
+			texts[nr_texts++] = t;
+	}
+	if (!f || fclose(f))
+		give_up("/proc/self/maps");
+}
+
+static void on_tick(int signo, siginfo_t *si, void *context)
+{
+	uint64_t at = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	unsigned int i;
+
+	(void)signo;
+	(void)si;
+	for (i = 0; i < nr_texts && (at < texts[i].start || at >= texts[i].end); i++)
+		;
+	nr_seen++;
+	nr_elsewhere += i == nr_texts;
+}
+
+/* interrupted NR: as many signals, each of which finds the program in code of its own. */
+int mode_interrupted(int argc, char **argv)
+{
+	int nr = argc > 0 ? (int)strtol(argv[0], NULL, 10) : 1000;
+	struct itimerval timer = { { 0, 100 }, { 0, 100 } }, none = { { 0, 0 }, { 0, 0 } };
+	struct sigaction sa = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
+	unsigned int i;
+
+	for (i = 0; i < 200; i++)
+		(void)getppid(); /* an agent may come in */
+	find_texts();
+	must(sigaction(SIGALRM, &sa, NULL), "sigaction");
+	must(setitimer(ITIMER_REAL, &timer, NULL), "setitimer");
+	while (nr_seen < nr) {
+		(void)getppid();
+		(void)lseek(0, 0, SEEK_CUR); /* fails or not */
+		(void)syscall(SYS_getuid);
+	}
+	must(setitimer(ITIMER_REAL, &none, NULL), "setitimer");
+	if (nr_elsewhere)
+		give_up("a signal has found us elsewhere");
+	return 0;
+}
+#endif

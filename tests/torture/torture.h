@@ -89,6 +89,7 @@ int mode_huge(int argc, char **argv);
 int mode_own_gs(int argc, char **argv);
 int mode_little_stack(int argc, char **argv);
 int mode_dispatch(int argc, char **argv);
+int mode_interrupted(int argc, char **argv);
 #endif
 int mode_masked_waits(int argc, char **argv);
 int mode_reused_text(int argc, char **argv);

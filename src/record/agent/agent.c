@@ -17,7 +17,6 @@
 #include "record/agent/rules.h"
 #include "record/inproc/agent.h"
 
-#define SYSCALL_BYTES 2u
 /* How often a thread that makes calls asks for its processor time: one in some thousand calls. */
 #define CPU_EVERY_NS UINT64_C(1000000)
 /* Of one ring, then it is another's turn: a thread that waits for room shall not wait for all others. */
@@ -230,7 +229,7 @@ static bool hand_over(const struct agent *a, const struct tracee *t, uint64_t sy
 
 bool agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip, bool may_hand_over)
 {
-	uint64_t syscall = ip - SYSCALL_BYTES;
+	uint64_t syscall = ip - SITE_SYSCALL_BYTES;
 	enum text_state state = TEXT_FOREIGN;
 
 	if (!t->agent || t->agent->space->image->off || t->own_filter)
@@ -259,6 +258,8 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 	struct agent_space *space = t->agent ? t->agent->space : NULL;
 	struct user_regs_struct regs;
 
+	if (space)
+		edges_leave(tr, t);
 	if (t->hope && !t->hope->signalled)
 		t->hope->signalled = interrupts_catches(t, t->delivered);
 	if (space)
@@ -437,7 +438,7 @@ static void finish_call(struct tracer *tr, struct tracee *t, int64_t ret)
 static void leave_call(struct tracer *tr, struct tracee *t, struct user_regs_struct *regs)
 {
 	regs->rip = t->agent->block->site;
-	agent_expect_call(tr, t, regs->rip + SYSCALL_BYTES, regs->rsp);
+	agent_expect_call(tr, t, regs->rip + SITE_SYSCALL_BYTES, regs->rsp);
 }
 
 /* And behind it, where the kernel may make it once more. */
@@ -445,7 +446,7 @@ static void end_call(struct tracer *tr, struct tracee *t, struct user_regs_struc
 {
 	const struct outcome o = outcome_of((int64_t)regs->rax);
 
-	regs->rip = t->agent->block->site + SYSCALL_BYTES;
+	regs->rip = t->agent->block->site + SITE_SYSCALL_BYTES;
 	finish_call(tr, t, (int64_t)regs->rax);
 	agent_follow_call(tr, t, &o, regs->rip, regs->rsp);
 }
@@ -462,7 +463,7 @@ static void take_out(struct tracer *tr, struct tracee *t)
 		if (regs.rip >= AGENT_ADDRESS(agent_entry) &&
 		    regs.rip < AGENT_ADDRESS(agent_registers_saved)) {
 			regs.rip = regs.rcx;
-			agent_expect_call(tr, t, regs.rip + SYSCALL_BYTES, regs.rsp);
+			agent_expect_call(tr, t, regs.rip + SITE_SYSCALL_BYTES, regs.rsp);
 		} else if (regs.rip == AGENT_ADDRESS(agent_told)) {
 			netless_begin_call(t, &regs);
 		} else {

@@ -198,6 +198,11 @@ void agent_leave_calls(struct tracer *tr, const struct tracee *t);
 /* The thread becomes one of this space, with a slot if one is free. */
 void agent_join(struct tracer *tr, struct tracee *t, struct agent_space *space);
 
+struct user_regs_struct;
+
+/* edges.c: the thread is stopped to get a signal, and shall be where it would be without an agent. */
+void edges_leave(struct tracer *tr, struct tracee *t);
+
 /* remote.c: calls made by a stopped thread in its stead. Its registers are as before then. */
 
 struct remote {
@@ -213,6 +218,8 @@ int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6]);
  */
 #define REMOTE_LIST_MAX 16
 int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *ret);
+/* One instruction of a thread that is stopped to get a signal, and is so again afterwards; *regs: as they are then. */
+MUST_CHECK int remote_step(struct tracee *t, struct user_regs_struct *regs);
 /* Whether that instruction stands there. */
 bool remote_is_syscall(const struct tracee *t, uint64_t addr);
 /*
@@ -268,7 +275,6 @@ void dump_leave_out(struct tracer *tr, struct tracee *t);
 
 /* netless.c */
 
-struct user_regs_struct;
 /* The thread is stopped in telling of a call: from there it goes on as in that call. */
 void netless_begin_call(struct tracee *t, struct user_regs_struct *regs);
 /* The thread's image is about to be turned off: its other threads are stopped, as far as they may be. */

@@ -28,8 +28,6 @@
 
 #include "record/agent/inside.h"
 
-#define SYSCALL_BYTES 2u
-
 /*
  * Programs whose processes make fewer calls gain nothing by an agent that is there from the
  * beginning: before any process has had it, and after that.
@@ -189,10 +187,10 @@ void agent_after_call(struct tracer *tr, struct tracee *t, const struct outcome 
 		t->agent->space->nr_calls++;
 	if (!t->hope || ++t->hope->nr_calls < tr->agent->after_calls || !may_enter(t) ||
 	    interrupts_is_restart(o->err) || o->err == EINTR ||
-	    !remote_is_syscall(t, ip - SYSCALL_BYTES))
+	    !remote_is_syscall(t, ip - SITE_SYSCALL_BYTES))
 		return; /* at another call: not between a wait and its signal, which has a mask of its own */
 	if (is_alone(tr, t))
-		enter_late(tr, t, ip - SYSCALL_BYTES);
+		enter_late(tr, t, ip - SITE_SYSCALL_BYTES);
 	agent_hope_end(t);
 }
 
@@ -200,12 +198,12 @@ bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip)
 {
 	bool put_back = false;
 
-	if (may_enter(t) && is_alone(tr, t) && remote_is_syscall(t, ip - SYSCALL_BYTES)) {
+	if (may_enter(t) && is_alone(tr, t) && remote_is_syscall(t, ip - SITE_SYSCALL_BYTES)) {
 		outlive_guard(tr, t, true);
-		put_back = remote_put_back(t, ip - SYSCALL_BYTES);
+		put_back = remote_put_back(t, ip - SITE_SYSCALL_BYTES);
 		outlive_guard(tr, t, false);
 		if (put_back)
-			enter_late(tr, t, ip - SYSCALL_BYTES);
+			enter_late(tr, t, ip - SITE_SYSCALL_BYTES);
 	}
 	agent_hope_end(t);
 	return put_back;

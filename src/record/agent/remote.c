@@ -17,7 +17,6 @@
 #include "record/ptrace/beside.h"
 
 #define EARLY_SIGNALS_MAX 8
-#define SYSCALL_BYTES 2u
 
 /* Signals that cannot be held back, and came while the thread worked for us. */
 struct early_signals {
@@ -157,7 +156,7 @@ int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6])
 	regs.r10 = args[3];
 	regs.r8 = args[4];
 	regs.r9 = args[5];
-	ret = work(r, PTRACE_SINGLESTEP, r->at + SYSCALL_BYTES, &regs, &early);
+	ret = work(r, PTRACE_SINGLESTEP, r->at + SITE_SYSCALL_BYTES, &regs, &early);
 	put_back_thread(r, &kept, &early);
 	return ret ? ret : (int64_t)regs.rax;
 }
@@ -191,6 +190,31 @@ int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *
 	for (i = 0; i < nr && !status; i++)
 		ret[i] = pushed[nr - 1 - i];
 	return status;
+}
+
+int remote_step(struct tracee *t, struct user_regs_struct *regs)
+{
+	const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1));
+	struct remote r = { .t = t };
+	struct early_signals early = { .nr = 0 };
+	siginfo_t si;
+	uint64_t mask;
+	unsigned int i;
+	int ret;
+
+	if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0 ||
+	    ptrace(PTRACE_GETSIGMASK, t->tid, sizeof(mask), &mask) < 0 ||
+	    ptrace(PTRACE_SETSIGMASK, t->tid, sizeof(all), &all) < 0)
+		return -errno;
+	ret = run_to_trap(&r, PTRACE_SINGLESTEP, &early);
+	if (!ret && ptrace(PTRACE_GETREGS, t->tid, NULL, regs) < 0)
+		ret = -errno;
+	for (i = 0; i < early.nr; i++)
+		(void)syscall(SYS_tgkill, t->pid, t->tid, early.signo[i]);
+	/* These fail only when it is gone. What it is stopped for now, it gets as that signal. */
+	(void)ptrace(PTRACE_SETSIGMASK, t->tid, sizeof(mask), &mask);
+	(void)ptrace(PTRACE_SETSIGINFO, t->tid, NULL, &si);
+	return ret;
 }
 
 bool remote_is_syscall(const struct tracee *t, uint64_t addr)

@@ -614,6 +614,10 @@ static size_t move_insn(const struct insn *insn, const uint8_t *bytes, uint64_t 
 	return insn->len_bytes;
 }
 
+/* The end of a stub: lea syscall(%rip), %rcx; mov $agent, %r11d; jmp *%r11 */
+static const uint8_t stub_lea[] = { 0x48, 0x8d, 0x0d }, stub_mov[] = { 0x41, 0xbb },
+		     stub_jmp[] = { 0x41, 0xff, 0xe3 };
+
 size_t site_put_stub(const struct site *s, uint64_t syscall, uint64_t stub, uint32_t agent,
 		     uint8_t ret[SITE_STUB_MAX_BYTES])
 {
@@ -631,14 +635,33 @@ size_t site_put_stub(const struct site *s, uint64_t syscall, uint64_t stub, uint
 		from += s->insns[i].len_bytes;
 		bytes += s->insns[i].len_bytes;
 	}
-	/* lea syscall(%rip), %rcx; mov $agent, %r11d; jmp *%r11 */
-	memcpy(ret + n, "\x48\x8d\x0d", 3);
 	if (!relative(stub + n + 7, syscall, ret + n + 3))
 		return 0;
-	memcpy(ret + n + 7, "\x41\xbb", 2);
+	memcpy(ret + n, stub_lea, sizeof(stub_lea));
+	memcpy(ret + n + 7, stub_mov, sizeof(stub_mov));
 	memcpy(ret + n + 9, &agent, sizeof(agent));
-	memcpy(ret + n + 13, "\x41\xff\xe3", 3);
-	return n + 16;
+	memcpy(ret + n + 13, stub_jmp, sizeof(stub_jmp));
+	return n + SITE_STUB_END_BYTES;
+}
+
+static bool is_stub_mov(const uint8_t *bytes, uint32_t agent)
+{
+	return !memcmp(bytes, stub_mov, sizeof(stub_mov)) &&
+	       !memcmp(bytes + 2, &agent, sizeof(agent)) &&
+	       !memcmp(bytes + 6, stub_jmp, sizeof(stub_jmp));
+}
+
+bool site_read_stub_end(const uint8_t bytes[SITE_STUB_END_BYTES], uint64_t at, uint32_t agent,
+			uint64_t *ret_syscall)
+{
+	int32_t far;
+
+	*ret_syscall = 0;
+	if (memcmp(bytes, stub_lea, sizeof(stub_lea)) != 0 || !is_stub_mov(bytes + 7, agent))
+		return is_stub_mov(bytes, agent) || !memcmp(bytes, stub_jmp, sizeof(stub_jmp));
+	memcpy(&far, bytes + 3, sizeof(far));
+	*ret_syscall = at + 7 + (uint64_t)(int64_t)far;
+	return true;
 }
 
 void site_put_hop(uint8_t ret[SITE_HOP_BYTES])

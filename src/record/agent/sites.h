@@ -27,6 +27,7 @@
 
 #define SITE_JUMP_BYTES 5
 #define SITE_HOP_BYTES 2
+#define SITE_SYSCALL_BYTES 2u
 #define SITE_WINDOW_MAX_BYTES 32
 #define SITE_INSNS_MAX 4
 #define SITE_NR_UNKNOWN UINT32_MAX
@@ -63,6 +64,13 @@ bool site_decode(struct site *s);
  */
 size_t site_put_stub(const struct site *s, uint64_t syscall, uint64_t stub, uint32_t agent,
 		     uint8_t ret[SITE_STUB_MAX_BYTES]);
+/*
+ * Whether a stub stands there behind what it has of the program, or behind the first instructions of its end: then rcx holds
+ * the syscall's address already, and *ret_syscall is 0.
+ */
+#define SITE_STUB_END_BYTES 16
+bool site_read_stub_end(const uint8_t bytes[SITE_STUB_END_BYTES], uint64_t at, uint32_t agent,
+			uint64_t *ret_syscall);
 /* The hop back from behind the padding to the jump. */
 void site_put_hop(uint8_t ret[SITE_HOP_BYTES]);
 /* The jump that replaces the beginning of the window; false when it is too far. */

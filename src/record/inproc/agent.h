@@ -15,8 +15,8 @@ extern const uint8_t agent_entry[];
 extern const uint8_t agent_registers_saved[];
 /* The syscall instruction whose calls no filter stops, and what comes behind it. */
 extern const uint8_t agent_syscall[], agent_syscall_done[];
-/* The instruction by which it asks for files ends here. */
-extern const uint8_t agent_asked[];
+/* The instruction by which it asks for files ends here; agent_ask is also the end of all entries. */
+extern const uint8_t agent_ask[], agent_asked[];
 /* That by which the recorder is told of a call, where there is no net. */
 extern const uint8_t agent_told[];
 /* agent_entry, for programs that may outlive the recorder. */
