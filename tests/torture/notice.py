@@ -65,6 +65,27 @@ def interrupted():
     Trace().must_be_whole()
 
 
+VSYSCALLS = """
+import ctypes, os, sys, time
+if "[vsyscall]" not in open("/proc/self/maps").read():
+    sys.exit(77)
+ask = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p)(0xffffffffff600400)
+for _ in range(100):
+    assert abs(ask(None) - time.time()) < 3
+    os.getppid()
+"""
+
+
+@case("what the kernel does at an address for all is no call, and those after it are what they are")
+def vsyscalls():
+    for options in ([], ["--calls=getppid,time,write"]):
+        record(sys.executable, "-c", VSYSCALLS, options=["--force", *options])
+        status, out, err = run(REPRISE, "show", "--call=getppid,time", "trace")
+        equal(status, 0, err.decode())
+        lines = out.decode().splitlines()
+        equal((len(lines), sum("ENOSYS" in line for line in lines)), (100, 0), "calls, and with ENOSYS")
+
+
 @case("a file is as it is where a library was before")
 def reused_text():
     unnoticed("reused-text", LIBRARY)

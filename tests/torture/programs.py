@@ -541,6 +541,18 @@ def no_counter():
         os.unlink("counts")
 
 
+@case("a program that has clocks of its own")
+def own_clocks():
+    own = ["unshare", "--time", "--monotonic", "100000", "--fork"]
+    if not shutil.which("unshare") or run(*own, "true")[0]:
+        raise Skipped("clocks are the same for all here")
+    record(*own, sys.executable, "-c", "import os; [os.getppid() for _ in range(300)]", options=["--clock=vdso"])
+    Trace().must_be_whole()
+    status, out, err = run(REPRISE, "show", "--call=getppid", "trace")
+    equal(status, 0, err.decode())
+    equal((out.count(b"getppid"), out.count(b"<0.000000000>")), (300, 0), "calls, and those without a duration")
+
+
 @case("a program that looks at which CPUs it may use, and chooses one")
 def cpus():
     many = str(len(os.sched_getaffinity(0)))

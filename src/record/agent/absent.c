@@ -149,6 +149,12 @@ void agent_lose_counter(struct tracer *tr, struct tracee *t)
 	(void)t;
 }
 
+void agent_lose_clock(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
+}
+
 const char *agent_clock(const struct agent *a)
 {
 	(void)a;

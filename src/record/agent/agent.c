@@ -340,12 +340,22 @@ void agent_turn_off(struct tracer *tr, struct tracee *t)
 	agent_leave_calls(tr, t);
 }
 
-void agent_lose_counter(struct tracer *tr, struct tracee *t)
+static void stay_out(struct tracer *tr, struct tracee *t)
 {
-	if (!tr->agent || (tr->agent->clocks.by_kernel && !tr->agent->clocks.vdso_offset))
-		return;
 	tr->agent->stays_out = true;
 	agent_turn_off(tr, t);
+}
+
+void agent_lose_counter(struct tracer *tr, struct tracee *t)
+{
+	if (tr->agent && (!tr->agent->clocks.by_kernel || tr->agent->clocks.vdso_offset))
+		stay_out(tr, t);
+}
+
+void agent_lose_clock(struct tracer *tr, struct tracee *t)
+{
+	if (tr->agent && tr->agent->clocks.by_kernel)
+		stay_out(tr, t);
 }
 
 const char *agent_clock(const struct agent *a)

@@ -102,6 +102,8 @@ void agent_turn_off(struct tracer *tr, struct tracee *t);
  * the agent goes nowhere any more, unless it uses another clock.
  */
 void agent_lose_counter(struct tracer *tr, struct tracee *t);
+/* Likewise the kernel's clock will tell them another time than us. */
+void agent_lose_clock(struct tracer *tr, struct tracee *t);
 /* Where the time of its records is from: "counter", "vdso" or "kernel". */
 const char *agent_clock(const struct agent *a);
 /* Whether there is an agent in the memory of a thread of which nothing is known. */

@@ -345,6 +345,17 @@ static bool forbids_counter(const struct tracee *t)
 	return t->row->id == SC_prctl && t->regs[0] == PR_SET_TSC && t->regs[1] == PR_TSC_SIGSEGV;
 }
 
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80 /* linux/sched.h, which does not go with sched.h */
+#endif
+
+/* Its children, or it itself, may have clocks of their own from then on. */
+static bool sets_clocks(const struct tracee *t)
+{
+	return (t->row->id == SC_unshare && t->regs[0] & CLONE_NEWTIME) ||
+	       (t->row->id == SC_setns && (!t->regs[1] || t->regs[1] & CLONE_NEWTIME));
+}
+
 /* Calls are told apart by where they are made from then on: each has to be made at its own place. */
 static bool dispatches_calls(const struct tracee *t)
 {
@@ -423,6 +434,8 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		agent_turn_off(tr, t);
 	if (forbids_counter(t))
 		agent_lose_counter(tr, t);
+	if (sets_clocks(t))
+		agent_lose_clock(tr, t);
 	if (dispatches_calls(t))
 		agent_turn_off(tr, t);
 	if (!t->recorded || tr->silent) {
@@ -533,6 +546,8 @@ bool calls_are_seen(const struct row *row, const bool *wanted)
 	case SC_setpgid:
 	case SC_userfaultfd:
 	case SC_fanotify_mark:
+	case SC_unshare: /* of clocks */
+	case SC_setns:
 		return true;
 	}
 	return is_exec(row) || clones_is_one(row);
@@ -657,6 +672,16 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 		agent_after_call(tr, t, &o, info->instruction_pointer);
 }
 
+/*
+ * Old programs ask for the time by code that the kernel has put at an address for all. It asks
+ * filters as if that were a call, but it is none, like what the vDSO does: nobody will see its end.
+ */
+static bool is_vsyscall(const struct __ptrace_syscall_info *info)
+{
+	return info->op == PTRACE_SYSCALL_INFO_SECCOMP &&
+	       info->instruction_pointer >> 12 == UINT64_C(0xffffffffff600);
+}
+
 void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 {
 	struct __ptrace_syscall_info info;
@@ -666,6 +691,8 @@ void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 	/* A filter of the program's hands it to a tracer that it has not: without us it would fail. */
 	if (info.op == PTRACE_SYSCALL_INFO_SECCOMP && info.seccomp.ret_data != tr->filter_mark)
 		(void)!registers_skip_call(t->tid, ENOSYS); /* or it was killed meanwhile */
+	if (is_vsyscall(&info))
+		return;
 	switch (info.op) {
 	case PTRACE_SYSCALL_INFO_SECCOMP:
 	case PTRACE_SYSCALL_INFO_ENTRY:
