@@ -206,6 +206,23 @@ run 0 import --format=exact -f -o late.trace late.txt && run 0 compile -f late.t
 	json '990000000 <= d["predicted_elapsed_ns"] < 1000000000 + d["elapsed_ns"]'
 ok $? 'but for what it did while who waits did something else'
 
+# Names in requests begin where the process is, and what they make has its mask; here in the lane of another one.
+make requests <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/d", stat={type=dir, mode=S_IFDIR|0755})
+1/1 #1 1000+0 thread_start(parent=0, clone_flags=0, comm="sh", how=launch)
+1/1 #2 2000+100 chdir(path="/d") = 0
+1/1 #3 3000+100 umask(mask=027) = 022
+1/1 #4 4000+100 fork() = 2
+2/2 #5 4000+0 thread_start(parent=1, clone_flags=SIGCHLD, comm="sh", how=clone)
+2/2 #6 5000+100 io_uring_setup(entries=4, params={flags=0}) = 3
+2/2 #7 6000+100 io_uring_enter(fd=3, to_submit=1, min_complete=1, flags=IORING_ENTER_GETEVENTS, argp=0, argsz=8, sqes=[{opcode=IORING_OP_MKDIRAT, fd=-100, len=0777, request=0, path="made"}], cqes=[{res=0, opcode=IORING_OP_MKDIRAT, request=0}]) = 1
+END
+mkdir requests
+run 0 replay --json --speed=afap requests.trace requests && json 'd["mismatches"] == 0' &&
+	[ "$(stat -c %a requests/d/made)" = 750 ]
+ok $? 'relative names in requests of an io_uring'
+
 # hostile NAME: what NAME makes, compiled in little time and memory; its contradictions are in out.
 hostile() {
 	python3 "$TOP/tests/cli/hostile.py" "$1" >"$1.txt" && "$REPRISE" import -q --format=exact -f -o "$1.trace" "$1.txt" >/dev/null 2>err &&
