@@ -388,7 +388,18 @@ static bool is_openable(const struct fd_info *info)
 	return info->object == FD_OBJECT_FILE || info->object == FD_OBJECT_SPECIAL;
 }
 
-static int ready_descriptor(struct compiler *c, struct res *res, struct err *err)
+/* The model is behind the call, which may have moved on where the file stood before. */
+static uint64_t offset_before(const struct event *ev, const struct facts *facts,
+			      const struct fd_info *info)
+{
+	uint64_t moved = ev->outcome.ret > 0 ? (uint64_t)ev->outcome.ret : 0;
+
+	return row_class(ev->row) == C_DATA && facts->offset + moved == info->offset ? facts->offset
+										     : info->offset;
+}
+
+static int ready_descriptor(struct compiler *c, const struct event *ev, const struct facts *facts,
+			    struct res *res, struct err *err)
 {
 	struct action a;
 	struct fd_info info;
@@ -407,7 +418,7 @@ static int ready_descriptor(struct compiler *c, struct res *res, struct err *err
 	a = (struct action){ .row = row_by_id(EV_plan_open) };
 	a.args[0] = path_value(c, res);
 	a.args[1] = value_uint(info.flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC));
-	a.args[2] = value_int((int64_t)info.offset);
+	a.args[2] = value_int((int64_t)offset_before(ev, facts, &info));
 	a.args[3] = value_uint(info.mode);
 	a.args[4] = value_int(c->slots.nr);
 	return put_prologue(c, &a, res, err);
@@ -423,7 +434,7 @@ int ready_found(struct compiler *c, const struct event *ev, const struct facts *
 		const struct fd_ref *ref = &facts->fds.items[i];
 
 		if (ref->fd && (ref->made ? ev->row->id == EV_found_fd : call))
-			r = ready_descriptor(c, ref->fd, err);
+			r = ready_descriptor(c, ev, facts, ref->fd, err);
 	}
 	for (size_t i = 0; i < c->steps.len && !r; i++) {
 		if (c->steps.items[i].kind == STEP_CWD || c->steps.items[i].kind == STEP_ROOT)

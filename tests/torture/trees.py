@@ -360,6 +360,31 @@ def names_without_data():
     expect(out.decode().count('getcwd("/') >= 100, "results of getcwd")
 
 
+PASSED = """
+import os, socket
+ours, theirs = socket.socketpair()
+if not os.fork():
+    socket.send_fds(theirs, [b"x"], [os.open("f", os.O_RDWR)])
+    os._exit(0)
+fd = socket.recv_fds(ours, 1, 1)[1][0]
+os.wait()
+os.write(fd, b"passed")
+os.write(fd, b"!")
+"""
+
+
+@case("a file whose descriptor comes by a message is replayed from where it stood")
+def passed_descriptor():
+    with open("f", "w", encoding="utf-8") as f:
+        f.write("content.")
+    record(sys.executable, "-c", PASSED)
+    os.mkdir("again")
+    status, out, err = run(REPRISE, "replay", "--speed=afap", "trace", "again")
+    equal(status, 0, (out + err).decode())
+    with open("again" + os.path.realpath("f"), encoding="utf-8") as f:
+        equal(f.read(), "passed!.", "content after the replay")
+
+
 @case("all attributes of a file")
 def many_attributes():
     with open("f", "wb"):
