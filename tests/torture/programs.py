@@ -541,6 +541,28 @@ def no_counter():
         os.unlink("counts")
 
 
+@case("a recording that does not begin leaves the trace that it was to replace")
+def not_replaced():
+    record("true")
+    with open("trace", "rb") as f:
+        before = f.read()
+    with open("no-program", "w", encoding="utf-8") as f:
+        os.fchmod(f.fileno(), 0o755)
+        f.write("garbage\n")
+    names = sorted(os.listdir("."))
+    for words in (["--", "./no-program"], ["--attach=999999999"]):
+        argv = record_argv(options=["--force"])
+        status, _, err = run(*argv[:argv.index("--")], *words)
+        equal(status, 2, err.decode())
+        with open("trace", "rb") as f:
+            expect(f.read() == before, f"another trace after {words}")
+    equal(sorted(os.listdir(".")), names, "files")
+    record("true", options=["--force"])
+    with open("trace", "rb") as f:
+        expect(f.read() != before, "the same trace after a recording")
+    equal(sorted(os.listdir(".")), names, "files")
+
+
 @case("a program that has clocks of its own")
 def own_clocks():
     own = ["unshare", "--time", "--monotonic", "100000", "--fork"]

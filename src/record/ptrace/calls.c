@@ -501,6 +501,8 @@ static void note_odd_calls(struct tracer *tr, struct tracee *t, const struct out
 	if (is_exec(t->row) && t->tid == tr->child && !tr->started) {
 		tr->started = !o->err;
 		tr->exec_err = o->err;
+		if (tr->started)
+			tracer_drop_old(tr);
 	}
 	if (t->row->id == SC_ptrace && o->err == EPERM)
 		tracer_put_loss(tr, &conflict);

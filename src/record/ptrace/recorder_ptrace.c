@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -283,6 +284,40 @@ static int put_end(struct tracer *tr)
 	return r;
 }
 
+/* The trace that was there before: it is replaced when there is something to record, and not sooner. */
+
+static int set_aside(struct tracer *tr, struct err *err)
+{
+	struct buf name = { 0 };
+	struct stat st;
+	int r;
+
+	if (!tr->o->replace || lstat(tr->o->output, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	buf_printf(&name, "%s.%d.old", tr->o->output, (int)getpid());
+	r = rename(tr->o->output, buf_str(&name)) < 0 ? -errno : 0;
+	if (!r)
+		tr->aside = xstrdup(buf_str(&name));
+	buf_release(&name);
+	return r ? err_set(err, r, "cannot replace %s", tr->o->output) : 0;
+}
+
+static void put_back(struct tracer *tr)
+{
+	if (tr->aside)
+		(void)rename(tr->aside, tr->o->output); /* else it keeps its other name */
+	free(tr->aside);
+	tr->aside = NULL;
+}
+
+void tracer_drop_old(struct tracer *tr)
+{
+	if (tr->aside)
+		(void)unlink(tr->aside); /* it may be gone */
+	free(tr->aside);
+	tr->aside = NULL;
+}
+
 /* The recording. */
 
 static int run_tracer(struct tracer *tr, struct err *err)
@@ -291,6 +326,8 @@ static int run_tracer(struct tracer *tr, struct err *err)
 
 	take_signals(&tr->signals, tr->o->attach_pid != 0);
 	r = tr->o->attach_pid ? tracer_attach(tr, err) : tracer_launch(tr, err);
+	if (!r && tr->o->attach_pid)
+		tracer_drop_old(tr);
 	command_pid = tr->child;
 	(void)sigprocmask(SIG_SETMASK, &tr->signals.mask, NULL);
 	if (!r)
@@ -389,8 +426,11 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	if (r < 0)
 		return r;
 	outgrow_files(&tr.signals);
-	r = trace_writer_open(o->output, &options, &tr.writer, err);
+	r = set_aside(&tr, err);
+	if (!r)
+		r = trace_writer_open(o->output, &options, &tr.writer, err);
 	if (r < 0) {
+		put_back(&tr);
 		(void)sigaction(SIGXFSZ, &tr.signals.file_size, NULL);
 		agent_free(tr.agent);
 		return r;
@@ -412,10 +452,13 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 		r = run_tracer(&tr, err);
 	if (!r)
 		finish(&tr);
+	if (!tr.writer)
+		tracer_drop_old(&tr);
 	tree_free(tr.tree); /* before what it writes to */
 	if (tr.writer) {
 		trace_writer_abandon(tr.writer);
 		(void)unlink(o->output); /* nothing was recorded */
+		put_back(&tr);
 	}
 	found_free(tr.found);
 	aio_free(tr.aio);

@@ -9,6 +9,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -285,13 +286,17 @@ struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
 	return t;
 }
 
-/* A set-user-id or set-group-id program; the kernel grants that only when the tracer may do as much. */
+/*
+ * A set-user-id or set-group-id program, or one with capabilities; the kernel grants that only when
+ * the tracer may do as much.
+ */
 static bool gives_rights(const char *exe)
 {
 	struct stat st;
 
 	return !fstatat(AT_FDCWD, exe, &st, AT_STATX_DONT_SYNC) &&
-	       (st.st_mode & (S_ISUID | S_ISGID));
+	       (st.st_mode & (S_ISUID | S_ISGID) ||
+		getxattr(exe, "security.capability", NULL, 0) > 0);
 }
 
 void tracer_finish_exec(struct tracer *tr, struct tracee *t)
@@ -321,7 +326,8 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 	if (args[2].i && geteuid()) {
 		args[0] = value_str(
 			&a,
-			"a set-user-id program: it runs without its rights because it is traced");
+			"a program with rights of its own (set-user-id or capabilities): it runs without "
+			"them because it is traced");
 		tracer_put_now(tr, t, EV_marker, args, 1);
 	}
 	arena_release(&a);

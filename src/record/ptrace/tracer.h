@@ -54,6 +54,7 @@ struct tracer {
 	pid_t child; /* the launched command; 0 when attached */
 	bool started; /* its execve succeeded */
 	int exec_err; /* or why it did not */
+	char *aside; /* where the trace is that this one will replace; NULL: none */
 	bool filtered; /* a seccomp filter chooses the calls: between them threads run free */
 	uint16_t filter_mark; /* of the stops that it makes */
 	bool silent; /* recording has ended, the program has not */
@@ -98,6 +99,9 @@ void tracer_resume(struct tracer *tr, struct tracee *t, int signo);
 
 /* Whether the thread is in no waiting call: for the cost of tracing. */
 void tracer_set_active(struct tracer *tr, struct tracee *t, bool active, uint64_t now_ns);
+
+/* There is something to record: what was recorded under the same name before is replaced by it. */
+void tracer_drop_old(struct tracer *tr);
 
 /* Writing (output.c). */
 
