@@ -7,10 +7,13 @@
  * delivered the thread is put to where it would be without an agent:
  *
  *   padding: jump -----> the beginning of the function behind it
- *   stub: insn insn -> stepped over -.
- *   stub: lea mov jmp ---------------+-> the program's syscall instruction
- *   agent: first instructions -------'
- *   agent: last jump ------------------> where it leads
+ *   stub: instructions -> the same in the program, the first of them at its jump
+ *   stub: lea mov jmp --+-> the program's syscall instruction
+ *   agent: beginning ---'
+ *   agent: last jump ----> where it leads
+ *
+ * The program has lost those that the jump stands on, but for the first: of several short ones
+ * a handler may see the others in the stub.
  */
 #include <string.h>
 #include <sys/ptrace.h>
@@ -55,56 +58,69 @@ static void leave_agent(struct tracer *tr, struct tracee *t, struct user_regs_st
 		regs->rip = regs->rcx;
 }
 
-/* Behind the instructions of the program. False: it is still in these. */
-static bool leave_stub_end(struct tracer *tr, struct tracee *t, struct user_regs_struct *regs)
+/* Where the jump leads that stands there; 0: there is none. */
+static uint64_t target_of(const uint8_t bytes[SITE_JUMP_BYTES], uint64_t at)
 {
-	uint8_t bytes[SITE_STUB_END_BYTES];
-	uint64_t syscall;
+	int32_t far;
 
-	if (!remote_read(t, regs->rip, bytes, sizeof(bytes)) ||
-	    !site_read_stub_end(bytes, regs->rip, (uint32_t)outlive_entry(tr->agent), &syscall))
-		return false;
-	put_to_call(tr, t, regs, syscall ? syscall : regs->rcx);
-	return true;
+	if (bytes[0] != SITE_JUMP)
+		return 0;
+	memcpy(&far, bytes + 1, sizeof(far));
+	return at + SITE_JUMP_BYTES + (uint64_t)(int64_t)far;
 }
 
-/* A fault is the instruction's own: it would come again. */
-static bool is_its_fault(const struct tracee *t)
+/* Whether a function begins there with a hop to the jump before it; *ret: where that leads. */
+static bool has_hop(const uint8_t bytes[SITE_JUMP_BYTES + SITE_HOP_BYTES], uint64_t at,
+		    uint64_t *ret)
 {
-	siginfo_t si;
+	uint8_t hop[SITE_HOP_BYTES];
 
-	return ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0 ||
-	       (si.si_code > 0 &&
-		(si.si_signo == SIGSEGV || si.si_signo == SIGBUS || si.si_signo == SIGFPE ||
-		 si.si_signo == SIGILL || si.si_signo == SIGTRAP));
+	site_put_hop(hop);
+	*ret = target_of(bytes, at - SITE_JUMP_BYTES);
+	return *ret && !memcmp(bytes + SITE_JUMP_BYTES, hop, sizeof(hop));
+}
+
+/* What of the program stands at rip in the stub, len bytes before its end, stands there too, or the jump to it does. */
+static bool is_same(const struct tracee *t, const uint8_t *stub, size_t len, uint64_t rip,
+		    uint64_t there)
+{
+	uint8_t bytes[SITE_JUMP_BYTES + SITE_STUB_MAX_BYTES];
+	uint64_t to;
+
+	if (!remote_read(t, there - SITE_JUMP_BYTES, bytes, SITE_JUMP_BYTES + len))
+		return false;
+	return !memcmp(bytes + SITE_JUMP_BYTES, stub, len) ||
+	       (len >= SITE_JUMP_BYTES && target_of(bytes + SITE_JUMP_BYTES, there) == rip) ||
+	       (len >= SITE_HOP_BYTES && has_hop(bytes, there, &to) && to == rip);
 }
 
 static void leave_stub(struct tracer *tr, struct tracee *t, struct user_regs_struct *regs)
 {
-	unsigned int i;
+	uint8_t stub[SITE_STUB_MAX_BYTES + SITE_STUB_END_BYTES];
+	uint64_t syscall = 0;
+	size_t len = 0;
 
-	if (leave_stub_end(tr, t, regs) || is_its_fault(t))
+	if (!remote_read(t, regs->rip, stub, sizeof(stub)))
 		return;
-	for (i = 0; i < SITE_INSNS_MAX; i++) {
-		if (remote_step(t, regs) < 0 || !area_of(t->agent->space, regs->rip) ||
-		    leave_stub_end(tr, t, regs))
-			return;
-	}
+	while (len < SITE_STUB_MAX_BYTES &&
+	       !site_read_stub_end(stub + len, regs->rip + len, (uint32_t)outlive_entry(tr->agent),
+				   &syscall))
+		len++;
+	if (!len)
+		put_to_call(tr, t, regs, syscall ? syscall : regs->rcx);
+	else if (syscall && is_same(t, stub, len, regs->rip, syscall - len))
+		regs->rip = syscall - len;
 }
 
 /* The jump stands before the function, which begins with a hop to it. */
 static void leave_padding(const struct tracee *t, struct user_regs_struct *regs)
 {
-	uint8_t bytes[SITE_JUMP_BYTES + SITE_HOP_BYTES], hop[SITE_HOP_BYTES];
-	int32_t far;
+	uint8_t bytes[SITE_JUMP_BYTES + SITE_HOP_BYTES];
+	uint64_t function = regs->rip + SITE_JUMP_BYTES, to;
 
-	site_put_hop(hop);
-	if (!remote_read(t, regs->rip, bytes, sizeof(bytes)) || bytes[0] != 0xe9 ||
-	    memcmp(bytes + SITE_JUMP_BYTES, hop, sizeof(hop)) != 0)
-		return;
-	memcpy(&far, bytes + 1, sizeof(far));
-	if (area_of(t->agent->space, regs->rip + SITE_JUMP_BYTES + (uint64_t)(int64_t)far))
-		regs->rip += SITE_JUMP_BYTES;
+	if (remote_read(t, regs->rip, bytes, sizeof(bytes)) && has_hop(bytes, function, &to) &&
+	    area_of(t->agent->space, to))
+		regs->rip = function;
 }
 
 void edges_leave(struct tracer *tr, struct tracee *t)
@@ -112,7 +128,7 @@ void edges_leave(struct tracer *tr, struct tracee *t)
 	struct user_regs_struct regs;
 	uint64_t rip;
 
-	if (!t->agent->block || ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
 		return;
 	rip = regs.rip;
 	if (is_in(rip, WIRE_AGENT_BASE, AGENT_ADDRESS(__stop_agent_text)))

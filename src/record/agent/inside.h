@@ -218,8 +218,6 @@ int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6]);
  */
 #define REMOTE_LIST_MAX 16
 int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *ret);
-/* One instruction of a thread that is stopped to get a signal, and is so again afterwards; *regs: as they are then. */
-MUST_CHECK int remote_step(struct tracee *t, struct user_regs_struct *regs);
 /* Whether that instruction stands there. */
 bool remote_is_syscall(const struct tracee *t, uint64_t addr);
 /*

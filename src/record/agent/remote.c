@@ -192,31 +192,6 @@ int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *
 	return status;
 }
 
-int remote_step(struct tracee *t, struct user_regs_struct *regs)
-{
-	const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1));
-	struct remote r = { .t = t };
-	struct early_signals early = { .nr = 0 };
-	siginfo_t si;
-	uint64_t mask;
-	unsigned int i;
-	int ret;
-
-	if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0 ||
-	    ptrace(PTRACE_GETSIGMASK, t->tid, sizeof(mask), &mask) < 0 ||
-	    ptrace(PTRACE_SETSIGMASK, t->tid, sizeof(all), &all) < 0)
-		return -errno;
-	ret = run_to_trap(&r, PTRACE_SINGLESTEP, &early);
-	if (!ret && ptrace(PTRACE_GETREGS, t->tid, NULL, regs) < 0)
-		ret = -errno;
-	for (i = 0; i < early.nr; i++)
-		(void)syscall(SYS_tgkill, t->pid, t->tid, early.signo[i]);
-	/* These fail only when it is gone. What it is stopped for now, it gets as that signal. */
-	(void)ptrace(PTRACE_SETSIGMASK, t->tid, sizeof(mask), &mask);
-	(void)ptrace(PTRACE_SETSIGINFO, t->tid, NULL, &si);
-	return ret;
-}
-
 bool remote_is_syscall(const struct tracee *t, uint64_t addr)
 {
 	static const uint8_t insn[] = { 0x0f, 0x05 };

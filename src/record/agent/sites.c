@@ -672,6 +672,6 @@ void site_put_hop(uint8_t ret[SITE_HOP_BYTES])
 
 bool site_put_jump(uint64_t window, uint64_t stub, uint8_t ret[SITE_JUMP_BYTES])
 {
-	ret[0] = 0xe9;
+	ret[0] = SITE_JUMP;
 	return relative(window + SITE_JUMP_BYTES, stub, ret + 1);
 }

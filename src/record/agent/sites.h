@@ -25,6 +25,7 @@
 #include "base/mem.h"
 #include "record/agent/decode.h"
 
+#define SITE_JUMP 0xe9
 #define SITE_JUMP_BYTES 5
 #define SITE_HOP_BYTES 2
 #define SITE_SYSCALL_BYTES 2u
