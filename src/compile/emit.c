@@ -46,16 +46,15 @@ static void plan_directory(struct compiler *c, struct res *handle, enum step_kin
 static void plan_context(struct compiler *c, const struct event *ev, const struct facts *facts,
 			 const struct lane *lane)
 {
-	/* Its requests may name files, and the model learns of that when they are complete. */
-	bool submits = ev->row->id == SC_io_uring_enter;
+	bool submits = ev->row->id == SC_io_uring_enter; /* whose requests may name files */
 
 	if (!row_looks_up(ev->row) && !submits)
 		return;
 	if (!c->first_root && facts->root)
 		c->first_root = facts->root->id;
-	if (facts->root && (uses(facts, facts->root) || submits))
+	if (facts->root && uses(facts, facts->root))
 		plan_directory(c, facts->root, STEP_ROOT, lane->root ? lane->root : c->first_root);
-	if (facts->cwd && (uses(facts, facts->cwd) || submits || ev->row->id == SC_getcwd))
+	if (facts->cwd && (uses(facts, facts->cwd) || ev->row->id == SC_getcwd))
 		plan_directory(c, facts->cwd, STEP_CWD, lane->cwd ? lane->cwd : c->first_root);
 	if ((row_makes_names(ev->row) || submits) && lane->umask != facts->umask)
 		add_step(c, STEP_UMASK, NULL);

@@ -342,6 +342,11 @@ static void submit(struct call *c, struct uring *u, const struct value *sqe)
 		q->open->refs++;
 	ids_set(&u->requests, number, q);
 	touch_use(c, &q->res, TOUCH_CREATE);
+	/* Names begin where the thread is that submits them, whoever looks them up, and when. */
+	if (q->path) {
+		touch_use(c, &c->fs->root->res, 0);
+		touch_use(c, &c->fs->cwd->res, 0);
+	}
 	touch_request(c, q);
 }
 
