@@ -602,8 +602,10 @@ bool tree_is_moving(const struct tree *t, pid_t tid)
 
 int tree_touch_again(struct tree *t, pid_t tid, const struct row *row, const struct value *args)
 {
+	t->is_made = true;
 	if (row->id < ROW_ID_MAX && t->row_uses[row->id] & USE_PATHS)
 		touch_paths(t, tid, row, args);
+	t->is_made = false;
 	return t->r;
 }
 
@@ -653,6 +655,17 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 	if (makes_link(row))
 		t->nr_changes++;
 	return t->r;
+}
+
+int tree_touch_made(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
+		    uint64_t now_ns)
+{
+	int r;
+
+	t->is_made = true;
+	r = tree_touch(t, pid, row, args, now_ns);
+	t->is_made = false;
+	return r;
 }
 
 bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino)

@@ -45,6 +45,9 @@ void tree_free(struct tree *t);
  */
 MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
 			  const struct value *args, uint64_t now_ns);
+/* The same of a call that may have taken effect already: what cannot be noted then is missing. */
+MUST_CHECK int tree_touch_made(struct tree *t, pid_t pid, const struct row *row,
+			       const struct value *args, uint64_t now_ns);
 /* A descriptor of a file that the call did not name, at its end: nothing was changed yet, unless it was cut. */
 MUST_CHECK int tree_touch_opened(struct tree *t, pid_t tid, int fd, bool is_cut, uint64_t now_ns);
 /*

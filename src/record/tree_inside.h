@@ -141,6 +141,7 @@ struct tree {
 	bool met_unread; /* likewise, a file of the start whose content was not asked for */
 	bool met_special_link; /* likewise, a link of the kernel's own making: it leads others elsewhere */
 	bool no_openat2; /* the kernel lacks it, or it is forbidden */
+	bool is_made; /* the call whose paths are touched may have had its effect */
 	uint64_t now_ns;
 	uint64_t nr_incomplete; /* what could not be noted for reasons of ours */
 	int r; /* the feed's first failure */

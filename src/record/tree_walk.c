@@ -557,7 +557,8 @@ unsigned int tree_walk(struct tree *t, const struct walk_request *q)
 			tree_add_move(t, q->tid, w.cur.fd);
 	} else {
 		w.lost = true;
-		t->nr_incomplete += tree_thread_is_gone(q->tid);
+		/* One that was killed at the beginning of its call does not make it any more. */
+		t->nr_incomplete += t->is_made && tree_thread_is_gone(q->tid);
 	}
 	if (w.lost && q->writes)
 		tree_later_need_all(t);

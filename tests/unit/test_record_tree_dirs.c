@@ -428,7 +428,7 @@ static void touch_by(pid_t tid, const char *name)
 	struct value args[ROW_ARGS_MAX] = { value_int(AT_FDCWD), value_str(&arena, name),
 					    value_uint(0), value_uint(0) };
 
-	OK(tree_touch(tree, tid, row_by_id(SC_openat), args, 5));
+	OK(tree_touch_made(tree, tid, row_by_id(SC_openat), args, 5));
 }
 
 /* What it did is learned later than its end, and than that of others. */
@@ -575,6 +575,18 @@ static void test_thread_that_nobody_knew(void **state)
 	assert_int_equal(trace_footer(trace)->nr_losses, 1);
 }
 
+/* It was killed before its call, which is not made then: nothing is missing. */
+static void test_thread_that_was_killed(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_int(AT_FDCWD), value_str(&arena, "file"),
+					    value_uint(0), value_uint(0) };
+
+	(void)state;
+	OK(tree_touch(tree, thread_that_is_gone(false), row_by_id(SC_openat), args, 5));
+	finish();
+	assert_int_equal(trace_footer(trace)->nr_losses, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -596,6 +608,7 @@ int main(void)
 		TREE_TEST(test_chdir_of_another_thread),
 		TREE_TEST(test_chdir_alone),
 		TREE_TEST(test_thread_that_nobody_knew),
+		TREE_TEST(test_thread_that_was_killed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

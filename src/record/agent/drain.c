@@ -187,7 +187,7 @@ static void touch_paths(struct tracer *tr, struct tracee *t, uint64_t now_ns)
 	int r = 0;
 
 	if (!is_of_descriptor(t))
-		r = tree_touch(tr->tree, t->tid, t->row, t->args, now_ns);
+		r = tree_touch_made(tr->tree, t->tid, t->row, t->args, now_ns);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
