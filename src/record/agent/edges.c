@@ -80,36 +80,45 @@ static bool has_hop(const uint8_t bytes[SITE_JUMP_BYTES + SITE_HOP_BYTES], uint6
 	return *ret && !memcmp(bytes + SITE_JUMP_BYTES, hop, sizeof(hop));
 }
 
-/* What of the program stands at rip in the stub, len bytes before its end, stands there too, or the jump to it does. */
-static bool is_same(const struct tracee *t, const uint8_t *stub, size_t len, uint64_t rip,
-		    uint64_t there)
+/* What stands at rip in the stub, len bytes up to its end. */
+struct rest {
+	uint64_t rip;
+	const uint8_t *bytes;
+	size_t len;
+};
+
+/* Whether the thread can go on there in the program instead: the same stands there, or the jump to the stub. */
+static bool can_go_on(struct tracer *tr, const struct tracee *t, const struct rest *rest,
+		      uint64_t there)
 {
-	uint8_t bytes[SITE_JUMP_BYTES + SITE_STUB_MAX_BYTES];
+	uint8_t bytes[SITE_JUMP_BYTES + SITE_STUB_MAX_BYTES], *at = bytes + SITE_JUMP_BYTES;
 	uint64_t to;
 
-	if (!remote_read(t, there - SITE_JUMP_BYTES, bytes, SITE_JUMP_BYTES + len))
+	if (!remote_read(t, there - SITE_JUMP_BYTES, bytes, SITE_JUMP_BYTES + rest->len))
 		return false;
-	return !memcmp(bytes + SITE_JUMP_BYTES, stub, len) ||
-	       (len >= SITE_JUMP_BYTES && target_of(bytes + SITE_JUMP_BYTES, there) == rip) ||
-	       (len >= SITE_HOP_BYTES && has_hop(bytes, there, &to) && to == rip);
+	/* Without a net its call would not be seen. */
+	if (!memcmp(at, rest->bytes, rest->len))
+		return !agent_is_netless(tr);
+	return (rest->len >= SITE_JUMP_BYTES && target_of(at, there) == rest->rip) ||
+	       (rest->len >= SITE_HOP_BYTES && has_hop(bytes, there, &to) && to == rest->rip);
 }
 
 static void leave_stub(struct tracer *tr, struct tracee *t, struct user_regs_struct *regs)
 {
 	uint8_t stub[SITE_STUB_MAX_BYTES + SITE_STUB_END_BYTES];
+	struct rest rest = { .rip = regs->rip, .bytes = stub };
 	uint64_t syscall = 0;
-	size_t len = 0;
 
 	if (!remote_read(t, regs->rip, stub, sizeof(stub)))
 		return;
-	while (len < SITE_STUB_MAX_BYTES &&
-	       !site_read_stub_end(stub + len, regs->rip + len, (uint32_t)outlive_entry(tr->agent),
-				   &syscall))
-		len++;
-	if (!len)
+	while (rest.len < SITE_STUB_MAX_BYTES &&
+	       !site_read_stub_end(stub + rest.len, regs->rip + rest.len,
+				   (uint32_t)outlive_entry(tr->agent), &syscall))
+		rest.len++;
+	if (!rest.len)
 		put_to_call(tr, t, regs, syscall ? syscall : regs->rcx);
-	else if (syscall && is_same(t, stub, len, regs->rip, syscall - len))
-		regs->rip = syscall - len;
+	else if (syscall && can_go_on(tr, t, &rest, syscall - rest.len))
+		regs->rip = syscall - rest.len;
 }
 
 /* The jump stands before the function, which begins with a hop to it. */
