@@ -8,6 +8,8 @@ trap 'rm -rf "$dir"' EXIT
 chmod 711 "$dir" && cd "$dir" || exit 1 # others may run in it
 nr=0
 : "${RECORDER:=ptrace}"
+net=on
+[ "$RECORDER" != inproc ] || net=audit
 read_back=yes # whether traces are written as text and read again, too
 must_succeed=no # a script that fails alone is not tried: the program does not work here
 
@@ -53,13 +55,14 @@ same()
 		return
 	}
 	mv work alone && mv out out.alone && mv err err.alone && mv status status.alone
-	run_in work "$REPRISE" record -q --recorder="$RECORDER" -o "$dir/trace" -- sh -ec "$script"
+	run_in work "$REPRISE" record -q --recorder="$RECORDER" --net=$net -o "$dir/trace" -- sh -ec "$script"
 	mv work recorded
 	cmp -s status status.alone || { fails "$name" "status $(cat status), not $(cat status.alone)"; return; }
 	cmp -s out out.alone || { fails "$name" "another output"; return; }
 	cmp -s err err.alone || { fails "$name" "another error output"; return; }
 	diff -r --no-dereference alone recorded >out 2>&1 || { fails "$name" "other files"; return; }
 	"$REPRISE" check trace >out 2>err || { fails "$name" "the trace is not whole"; return; }
+	"$TOP/tests/lib/audit.py" "$REPRISE" trace >out 2>err || { fails "$name" "a call may have passed unseen"; return; }
 	[ $read_back = no ] || is_read_back "$name" || return
 	echo "ok $nr - $name"
 }

@@ -23,6 +23,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import audit  # pylint: disable=wrong-import-position
 from plain_signals import plain_signals  # pylint: disable=wrong-import-position
 
 CLOCKS_DIFFER_NS = 1000000
@@ -48,17 +49,18 @@ RECORDERS = {
     "ptrace-filter": Way("--recorder=ptrace", "--contents=0", "--exclude=mac_*"),
     "ptrace-some": Way("--recorder=ptrace", "--contents=0", classes=["data", "lock", "xattr", "net", "pipe", "signal", "map"]),
     "ptrace-no-data": Way("--recorder=ptrace", "--data=none", data=False),
-    "inproc": Way("--recorder=inproc"),
+    "inproc": Way("--recorder=inproc", "--net=audit"),
     "inproc-off": Way("--recorder=inproc", "--net=off", unseen=["rt_sigreturn", "exit_group", "exit"]),
     "auto": Way(),
-    # The agent enters at every call of the loader and of the program's beginning, in one run or another.
-    "auto-0": Way("--recorder=auto", after=0),
-    "auto-1": Way("--recorder=auto", after=1),
-    "auto-5": Way("--recorder=auto", after=5),
-    "auto-25": Way("--recorder=auto", after=25),
-    "auto-40": Way("--recorder=auto", after=40),
+    # The agent enters at every call of the loader and of the program's beginning, in one run or another: an
+    # audit tells whether all calls were seen, before it and after.
+    "auto-0": Way("--recorder=auto", "--net=audit", after=0),
+    "auto-1": Way("--recorder=auto", "--net=audit", after=1),
+    "auto-5": Way("--recorder=auto", "--net=audit", after=5),
+    "auto-25": Way("--recorder=auto", "--net=audit", after=25),
+    "auto-40": Way("--recorder=auto", "--net=audit", after=40),
     # Only when a second thread would make it too late.
-    "auto-never": Way("--recorder=auto", after=1 << 60),
+    "auto-never": Way("--recorder=auto", "--net=audit", after=1 << 60),
     "ptrace-attach": Way("--contents=0", attach=True),
 }
 # Programs about attaching, which have nothing to say otherwise.
@@ -593,6 +595,7 @@ class Case:
         wanted = Expectations(self.file("expect"))
         if self.command(["check", self.file("trace")], "check") != (1 if trace.losses() - HARMLESS else 0):
             self.problems += ["the check of the trace failed"] + self.tail("check.out") + self.tail("check.err")
+        self.problems += audit.differences(self.table.reprise, self.file("trace"))
         self.skipped = wanted.skipped
         self.problems += trace.problems(wanted.losses | ({"CALL_UNSEEN"} if self.way.unseen else set()))
         self.problems += [f"left out, but there: {name}" for name in trace.names() & self.way.left_out]

@@ -19,11 +19,14 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import audit  # pylint: disable=wrong-import-position
 from plain_signals import plain_signals  # pylint: disable=wrong-import-position
 
 REPRISE = os.environ.get("REPRISE", "reprise")
 # How programs are recorded that are started by us.
 RECORDER = os.environ.get("RECORDER", "ptrace")
+# With the agent always in them, the net is audited; else it is as users have it.
+NET = "audit" if RECORDER == "inproc" else "on"
 SANITIZED = os.environ.get("SANITIZE", "none") != "none"
 # Sanitizers and a loaded machine: waits are for what must come, so they may be long.
 PATIENCE_S = 60
@@ -211,7 +214,7 @@ def nr_done():
 
 def record_argv(*words, data="all", options=(), trace="trace"):
     return [REPRISE, "record", "-q", "-o", os.path.abspath(trace), "--data=" + data,
-            "--recorder=" + RECORDER, *options, "--", *words]
+            "--recorder=" + RECORDER, "--net=" + NET, *options, "--", *words]
 
 
 def record(*words, data="all", options=(), status=0, **more):
@@ -250,6 +253,9 @@ class Trace:
         equal(status, 0, f"reprise show: {err.decode()}")
         return [json.loads(line) for line in out.splitlines()]
 
+    def meta(self):
+        return audit.metadata(REPRISE, self.file)
+
     def nr_of(self, name):
         return self.stat()["calls"].get(name, {}).get("count", 0)
 
@@ -270,6 +276,7 @@ class Trace:
         stat = self.stat()
         equal((stat["complete"], stat["lost"], stat["left_out"]), (not cut, 0, 0),
               "reprise stat: complete, lost, left_out")
+        equal(audit.differences(REPRISE, self.file), [], "audit of the net")
         return stat
 
     def must_have_counts(self, stat=None):

@@ -42,9 +42,9 @@ def many():
     equal(stat["calls"]["pwrite64"]["count"], NR, "calls recorded")
     equal(stat["calls"]["pwrite64"]["bytes"], 8 * NR, "bytes written")
     equal((stat["complete"], stat["lost"]), (True, 0), "complete, lost")
+    equal(audit.differences(REPRISE, "trace"), [], "audit of the net")
     if RECORDER != "ptrace":
-        out = run(REPRISE, "show", "--meta", "trace")[1].decode()
-        by_agent = int(re.search(r'agent_events: "(\d+)"', out)[1])
+        by_agent = int(Trace().meta()["agent_events"])
         expect(by_agent > NR // 2, f"only {by_agent} of them by the agent")
         print(f"# {by_agent} by the agent")
 

@@ -3,9 +3,8 @@
 """usage: net.py TORTURE TORTURE_STATIC TORTURE_NARROW [PATTERN]...
 
 The net under the agent: what comes from places that the agent did not take over is
-recorded all the same, and an audit tells from where. No call passes unseen: those that
-the agent made, that it left to the tracer, and that the net caught are all that
-there are, and as many as the program itself has counted. Without the net these are missing
+recorded all the same, and an audit tells from where. No call passes unseen: every trace that is
+whole has to stand the audit (lib/audit.py), and has as many calls as the program itself has counted. Without the net these are missing
 that an audit finds to come from places that cannot be changed, and the ledger says so.
 """
 
@@ -19,44 +18,23 @@ TORTURE = os.path.abspath(sys.argv[1])
 STATIC = os.path.abspath(sys.argv[2])
 AUDIT = ["--recorder=inproc", "--net=audit", "--force"]
 OFF = ["--recorder=inproc", "--net=off", "--force"]
-NO_CALLS = {"thread_start", "thread_exit", "exec", "signal", "stopped", "continued", "marker",
-            "found_fd", "found_state"}
-PLACE = re.compile(r"(\d+) from (.+)\+0x([0-9a-f]+): (.+)")
-
-
-def meta():
-    """The metadata of the trace, by name."""
-    status, out, err = run(REPRISE, "show", "--meta", "--json", "trace")
-    equal(status, 0, err.decode())
-    items = [json.loads(line) for line in out.splitlines()]
-    return {item["key"]: item["value"] for item in items}
 
 
 def places():
     """(calls, file, offset, why) of all that the net has caught."""
-    found = [PLACE.fullmatch(line) for line in meta()["net_places"].split("\n")]
-    expect(all(found), f"places: {meta()['net_places']!r}")
-    return [(int(m[1]), m[2], int(m[3], 16), m[4]) for m in found]
+    return audit.places(Trace().meta())
 
 
-def nr_calls(stat):
-    return sum(c["count"] for name, c in stat["calls"].items() if name not in NO_CALLS)
-
-
-def must_add_up(stat):
-    """All calls were seen on one of three ways, but for the execve that has begun it all."""
-    about = meta()
-    calls = nr_calls(stat)
-    equal(int(about["agent_events"]) + int(about["net_left"]) + int(about["net_caught"]) + 1, calls,
-          "calls by the agent, left by it, caught by the net, and the first")
-    equal(sum(p[0] for p in places()), int(about["net_caught"]), "calls of all places")
+def must_be_inside():
+    """No process is without the agent: only the execve that has begun it all was seen by the tracer alone."""
+    equal((Trace().meta()["net"], Trace().meta()["net_outside"]), ("audit", "1"), "net, calls of processes without agent")
 
 
 @case("calls from code that is made at run time are caught, and told apart")
 def made_code():
     record(TORTURE, "made-code", "500", options=AUDIT)
-    stat = Trace().must_be_complete()
-    must_add_up(stat)
+    Trace().must_be_complete()
+    must_be_inside()
     made = sum(done for name, (done, _) in counts().items())
     anonymous = [p for p in places() if p[1] == "[anonymous]"]
     equal([p[0] for p in anonymous], [made], "calls from memory that is of no file")
@@ -68,10 +46,12 @@ def adds_up():
     for words in (["calls", "2000"], ["threads", "16", "300"], ["processes", "150"], ["vfork", "50"],
                   ["timer", "300"]):
         record(TORTURE, *words, options=AUDIT)
-        must_add_up(Trace().must_be_complete())
+        Trace().must_be_complete()
+        must_be_inside()
         os.unlink("counts")
     record("sh", "-c", "for i in 1 2 3 4 5; do echo $i | cat >f$i; done; ls | sort", options=AUDIT)
-    must_add_up(Trace().must_be_whole())
+    Trace().must_be_whole()
+    must_be_inside()
 
 
 @case("the same of a static program")
@@ -79,7 +59,8 @@ def static():
     if not os.path.exists(STATIC):
         raise Skipped("there is no static C library")
     record(STATIC, "calls", "2000", options=AUDIT)
-    must_add_up(Trace().must_be_complete())
+    Trace().must_be_complete()
+    must_be_inside()
 
 
 @case("the audit is in the summary, with the places that have most calls")
@@ -99,12 +80,13 @@ def clocks():
             began = time.monotonic_ns()
             record(TORTURE, *words, options=[*AUDIT, "--clock=" + clock])
             took = time.monotonic_ns() - began
-            must_add_up(Trace().must_be_complete())
+            Trace().must_be_complete()
+            must_be_inside()
             os.unlink("counts")
             must_go_on(took)
         # Each may be all that there is.
         known = {"auto": ("counter", "vdso", "kernel"), "vdso": ("vdso", "kernel"), "kernel": ("kernel",)}
-        expect(meta()["agent_clock"] in known[clock], f"{clock}: {meta()['agent_clock']}")
+        expect(Trace().meta()["agent_clock"] in known[clock], f"{clock}: {Trace().meta()['agent_clock']}")
 
 
 def must_go_on(took):
@@ -122,7 +104,8 @@ def must_go_on(took):
 def look_through(cache):
     """What is kept after a recording."""
     record(TORTURE, "calls", "50", options=[*AUDIT, "--cache=" + cache])
-    must_add_up(Trace().must_be_complete())
+    Trace().must_be_complete()
+    must_be_inside()
     os.unlink("counts")
     return when_kept()
 
@@ -153,7 +136,7 @@ def cache():
 def no_audit():
     record(TORTURE, "made-code", "50", options=["--recorder=inproc"])
     Trace().must_be_complete()
-    about = meta()
+    about = Trace().meta()
     equal((about["net"], "net_caught" in about), ("on", False), "metadata")
 
 
@@ -167,7 +150,7 @@ def must_say_off():
     expect(len(ledger) == 1 and "CALL_UNSEEN" in ledger[0] and "the net was off" in ledger[0],
            f"ledger: {ledger}")
     stat = trace.stat()
-    equal((stat["complete"], stat["lost"], meta()["net"]), (False, 0, "off"), "complete, lost, net")
+    equal((stat["complete"], stat["lost"], trace.meta()["net"]), (False, 0, "off"), "complete, lost, net")
     return stat
 
 
@@ -177,7 +160,7 @@ LOST = ("code that no loader has mapped", "cannot be changed")
 
 def nr_sure_calls(stat):
     """Whether a thread has to wait for another differs from run to run."""
-    return nr_calls({"calls": {name: c for name, c in stat["calls"].items()
+    return audit.nr_calls({"calls": {name: c for name, c in stat["calls"].items()
                                if not name.startswith("futex")}})
 
 
@@ -221,8 +204,9 @@ def no_stops():
         raise Skipped("sqlite3 is not installed")
     script = "create table t (a);" + "insert into t values (1);" * 300
     record("sqlite3", "db", script, options=AUDIT)
-    must_add_up(Trace().must_be_whole())
-    about = meta()
+    Trace().must_be_whole()
+    must_be_inside()
+    about = Trace().meta()
     seen = int(about["net_left"]) + int(about["net_caught"])
     expect(seen < 150, f"{seen} calls were left to the tracer, or caught")
 

@@ -127,8 +127,7 @@ def many_threads():
     trace.must_be_complete()
     trace.must_have_counts()
     if RECORDER == "inproc":
-        about = run(REPRISE, "show", "--meta", "trace")[1].decode()
-        by_agent = int(re.search(r'agent_events: "(\d+)"', about)[1])
+        by_agent = int(trace.meta()["agent_events"])
         status, out, err = run(REPRISE, "stat", "--json", "trace")
         equal(status, 0, err.decode())
         nr_events = json.loads(out)["events"]

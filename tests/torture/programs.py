@@ -199,8 +199,7 @@ def must_have_agent(*prefix):
     stat = trace.must_be_whole(allowed=("TREE_INCOMPLETE",))
     expect(stat["calls"]["read"]["count"] >= 300, "reads are missing")
     if RECORDER != "ptrace":
-        about = run(REPRISE, "show", "--meta", "trace")[1].decode()
-        by_agent = int(re.search(r'agent_events: "(\d+)"', about)[1])
+        by_agent = int(trace.meta()["agent_events"])
         expect(by_agent > 600, f"only {by_agent} calls by the agent")
 
 
@@ -504,17 +503,15 @@ def huge():
 
 @case("writes of all sizes, whatever room there is for them, have their data")
 def sizes():
-    audit = ["--net=audit"] if RECORDER == "inproc" else []
-    record(TORTURE, "sizes", "8", options=["--contents=0", *audit])
+    record(TORTURE, "sizes", "8", options=["--contents=0"])
     trace = Trace()
     trace.must_be_complete()
     for path, content in rebuild(trace).items():
         with open(path, "rb") as f:
             expect(f.read() == content, f"{path} is not what the trace makes of it")
-    if audit:
-        out = run(REPRISE, "show", "--meta", "trace")[1].decode()
+    if NET == "audit":
         # A size for which there was no room is left to the tracer once, not each of 56 times.
-        expect(int(re.search(r'net_left: "(\d+)"', out)[1]) < 40, f"the rings do not grow: {out}")
+        expect(int(trace.meta()["net_left"]) < 40, f"the rings do not grow: {trace.meta()}")
 
 
 @case("arguments of a megabyte, names that are no text")

@@ -232,8 +232,11 @@ bool agent_at_call(struct tracer *tr, struct tracee *t, uint64_t ip, bool may_ha
 	uint64_t syscall = ip - SITE_SYSCALL_BYTES;
 	enum text_state state = TEXT_FOREIGN;
 
-	if (!t->agent || t->agent->space->image->off || t->own_filter)
+	if (!t->agent || t->agent->space->image->off || t->own_filter) {
+		if (tr->agent && tr->agent->net && t->recorded)
+			tr->agent->net->nr_outside++;
 		return false;
+	}
 	if (tr->agent->net)
 		state = agent_texts_state(tr, t, syscall);
 	/* Without a net all that can be changed has been. */
@@ -375,6 +378,7 @@ void agent_audit(const struct agent *a, struct agent_caught *ret)
 		return;
 	ret->nr_calls = a->net->nr_caught;
 	ret->nr_left = a->net->nr_left;
+	ret->nr_outside = a->net->nr_outside;
 	net_put_places(a->net, &ret->places);
 }
 

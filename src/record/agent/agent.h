@@ -114,6 +114,7 @@ uint64_t agent_nr_events(const struct agent *a);
 struct agent_caught {
 	uint64_t nr_calls; /* from places that were not changed */
 	uint64_t nr_left; /* from changed ones, by which the agent has left them to the tracer */
+	uint64_t nr_outside; /* of processes without an agent */
 	struct buf places; /* text, a line each; the caller's to release */
 };
 void agent_audit(const struct agent *a, struct agent_caught *ret);

@@ -22,6 +22,7 @@ enum text_state {
 struct net {
 	uint64_t nr_caught; /* calls from places that were not changed */
 	uint64_t nr_left; /* calls that the agent has seen and left to the tracer */
+	uint64_t nr_outside; /* calls of processes without an agent */
 	struct map places; /* text -> struct net_place */
 	struct map known; /* struct known_key -> the same, borrowed */
 };

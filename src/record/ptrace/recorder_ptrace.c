@@ -241,6 +241,8 @@ static int put_audit(struct tracer *tr)
 	r = put_meta(tr, "net_caught", "%llu", (unsigned long long)c.nr_calls);
 	if (!r)
 		r = put_meta(tr, "net_left", "%llu", (unsigned long long)c.nr_left);
+	if (!r)
+		r = put_meta(tr, "net_outside", "%llu", (unsigned long long)c.nr_outside);
 	return r ? r : trace_feed_meta(tr->feed, "net_places", tr->res->caught);
 }
 
