@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""usage: witness.py TORTURE TORTURE_STATIC TORTURE_NARROW [PATTERN]...
+
+What the recorder says is held against somebody who knows: the kernel's own tracing (the event
+raw_syscalls:sys_enter) logs each call that a thread of the program makes, and from which
+address. Without what the agent and the recorder ask for themselves, these must be as many as the
+trace has, thread by thread: nothing has passed unseen, and nothing was made up. mremap is left out: the
+recorder has programs make some for it, to get room for their threads.
+"""
+
+import collections
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import *  # pylint: disable=wildcard-import,wrong-import-position
+
+TORTURE = os.path.abspath(sys.argv[1])
+STATIC = os.path.abspath(sys.argv[2])
+TRACING = "/sys/kernel/tracing"
+BUFFER_KB = 65536  # for each processor; what a test logs is a tenth of it
+NR_MMAP, NR_MREMAP = 9, 25
+AGENT = range(0x70000000, 0x70100000)
+ENTRY = re.compile(r".{16}-(\d+) +\[\d+\].*: sys_enter: NR (-?\d+) \((\w+),")
+STACK = re.compile(r".{16}-(\d+) +\[\d+\].*: <user stack trace>")
+ADDRESS = re.compile(r" => .*<([0-9a-f]+)>")
+
+Call = collections.namedtuple("Call", "nr first ip")
+
+
+class KernelLog:
+    """The calls of all that a recorder starts, from its first execve on, as the kernel sees them."""
+
+    def __init__(self):
+        self.dir = f"{TRACING}/instances/reprise-test-{os.getpid()}"
+        try:
+            os.mkdir(self.dir)
+        except OSError as e:
+            raise Skipped(f"the kernel's tracing cannot be used: {e.strerror}") from None
+
+    def put(self, name, text):
+        with open(f"{self.dir}/{name}", "w", encoding="ascii") as f:
+            f.write(text)
+
+    def __enter__(self):
+        try:
+            self.put("buffer_size_kb", str(BUFFER_KB))
+            self.put("options/event-fork", "1")
+            self.put("options/userstacktrace", "1")
+            self.put("set_event_pid", "0")
+            self.put("events/raw_syscalls/sys_enter/filter", 'comm != "reprise"')
+            self.put("events/raw_syscalls/sys_enter/enable", "1")
+        except OSError as e:
+            os.rmdir(self.dir)
+            raise Skipped(f"the kernel cannot trace calls: {e}") from None
+        return self
+
+    def begin_here(self):
+        """In the process that becomes the recorder."""
+        self.put("set_event_pid", str(os.getpid()))
+
+    def __exit__(self, *_):
+        self.put("events/raw_syscalls/sys_enter/enable", "0")
+        os.rmdir(self.dir)
+
+    def nr_lost(self):
+        lost = 0
+        for cpu in os.scandir(f"{self.dir}/per_cpu"):
+            with open(f"{cpu.path}/stats", encoding="ascii") as f:
+                lost += sum(int(line.split()[-1]) for line in f if "overrun" in line or "dropped" in line)
+        return lost
+
+    def calls(self):
+        """Of each thread, in order."""
+        found, entered, ours = {}, {}, None
+        with open(f"{self.dir}/trace", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if entry := ENTRY.match(line):
+                    entered[int(entry[1])] = int(entry[2]), int(entry[3], 16)
+                elif stack := STACK.match(line):
+                    ours = int(stack[1])
+                elif (address := ADDRESS.match(line)) and ours in entered:
+                    found.setdefault(ours, []).append(Call(*entered.pop(ours), int(address[1], 16)))
+        equal(entered, {}, "calls without an address")
+        return found
+
+
+def nr_in_kernel(log, trace, stat):
+    """How many calls each thread of the program has made, as the kernel says."""
+    logged = log.calls()
+    calls = {thread["tid"]: logged.get(thread["tid"], []) for thread in stat["per_thread"]}
+    # The first call instruction of the agent is that by which it makes those of the program.
+    inside = {call.ip for tid in calls for call in calls[tid] if call.ip in AGENT}
+    own = sorted(inside)[trace.meta()["agent_events"] != "0":]
+    numbers = {tid: sum(1 for call in calls[tid] if not is_ours(call, own)) for tid in calls}
+    first = min((thread["first_ns"], thread["tid"]) for thread in stat["per_thread"])[1]
+    numbers[first] += 1  # the first execve
+    return numbers
+
+
+def is_ours(call, own):
+    """Of the agent itself; or of the recorder, to get a place for it."""
+    return call.ip in own or call.nr == NR_MREMAP or call.nr == NR_MMAP and call.first == AGENT.start
+
+
+def nr_in_trace(trace, stat):
+    names = stat["calls"].keys() - {"mremap"}
+    return dict(collections.Counter(e["tid"] for e in trace.events() if e["call"] in names))
+
+
+def must_be_all(*words, options=()):
+    """The kernel, an audit and the trace have the same number of calls of each thread."""
+    trace = Trace()
+    with KernelLog() as log:
+        record(*words, options=["--net=audit", "--contents=0", "--force", *options], preexec_fn=log.begin_here)
+        equal(log.nr_lost(), 0, "calls that the kernel has not logged")
+        stat = trace.must_be_whole()
+        known = nr_in_kernel(log, trace, stat)
+    equal(nr_in_trace(trace, stat), known, f"{' '.join(words)}: calls of each thread")
+    print(f"# {sum(known.values())} calls of {len(known)} threads: {' '.join(words)[:60]}")
+
+
+for which in ("inproc", "auto"):
+    @case(f"the kernel has seen the same calls: programs of ours ({which})")
+    def ours(recorder="--recorder=" + which):
+        for words in (["calls", "2000"], ["threads", "8", "300"], ["processes", "60"], ["vfork", "5"], ["bomb", "5"],
+                      ["made-code", "300"], ["timer", "300"], ["interrupted"], ["masked-waits"], ["dispatch"]):
+            must_be_all(TORTURE, *words, options=[recorder])
+
+    @case(f"the kernel has seen the same calls: programs of others ({which})")
+    def others(recorder="--recorder=" + which):
+        for need, script in (("sh", "for i in 1 2 3; do echo $i | cat >f$i; done; ls | sort"), ("git", "git init -q r && git -C r status"),
+                             ("python3", "python3 -c 'import json, threading'"), ("perl", "perl -e 'print 1'"),
+                             ("sqlite3", "sqlite3 db 'create table t (a); insert into t values (1);'")):
+            if shutil.which(need):
+                must_be_all("sh", "-ec", script, options=[recorder])
+
+
+@case("the kernel has seen the same calls: a static program")
+def static():
+    if not os.path.exists(STATIC):
+        raise Skipped("there is no static C library")
+    must_be_all(STATIC, "calls", "500", options=["--recorder=inproc"])
+
+
+sys.exit(run_cases(sys.argv[4:]))
