@@ -69,7 +69,7 @@ struct record_options {
 
 struct record_result {
 	int wait_status; /* of the command, as waitpid() gives it; attached: 0 */
-	uint64_t nr_events, nr_threads, nr_processes, nr_losses;
+	uint64_t nr_events, nr_threads, nr_losses;
 	uint64_t file_bytes;
 	uint64_t elapsed_ns;
 	uint64_t held_ns; /* sum over all threads */

@@ -16,8 +16,8 @@ from harness import *  # pylint: disable=wildcard-import,wrong-import-position
 TORTURE = os.path.abspath(sys.argv[1])
 
 
-def start_server(nr_threads=8):
-    p = start([TORTURE, "serve", str(nr_threads)])
+def start_server(nr_threads=8, *more):
+    p = start([TORTURE, "serve", str(nr_threads), *more])
     wait_for_calls(200)
     return p
 
@@ -26,8 +26,15 @@ def attach(pid, *options):
     """Returns when the recorder has attached, or has ended: from then on it takes signals."""
     p = start([REPRISE, "record", "-o", "trace", "--force", "--attach", str(pid), *options],
               stderr=subprocess.PIPE)
-    wait_until(lambda: p.poll() is not None or tracer_of(pid) == p.pid, "the recorder attaches")
+    wait_until(lambda: p.poll() is not None or p.pid in map(tracer_of, threads_of(pid)), "the recorder attaches")
     return p
+
+
+def threads_of(pid):
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
 
 
 def stop_server(p):
@@ -67,6 +74,37 @@ def attach_and_detach():
         equal(len(states), 1, "found_state")
         equal(states[0]["args"]["cwd"], os.path.realpath(os.getcwd()), "working directory")
     stop_server(server)
+
+
+@case("no wait is broken off by the recorder's coming and going")
+def attach_to_patient():
+    server = start([TORTURE, "patient"])
+    wait_for_calls(20)
+    for _ in range(3):
+        p = attach(server.pid, "--contents=0")
+        wait_for_calls(10)
+        p.send_signal(signal.SIGINT)
+        status, _, err = finish(p)
+        equal(status, 0, f"exit status of the recorder\n{err.decode()}")
+        wait_for_calls(10)
+    stop_server(server)
+
+
+@case("attach to a process whose first thread has ended")
+def attach_to_headless():
+    server = start_server(4, "headless")
+    wait_until(lambda: not is_alive(server.pid), "the first thread ends")
+    p = attach(server.pid)
+    wait_for_calls(500)
+    stop_server(server)
+    status, _, err = finish(p)
+    equal(status, 0, f"exit status of the recorder\n{err.decode()}")
+    trace = Trace()
+    stat = trace.must_be_whole()
+    equal(stat["threads"], 5, "threads")
+    expect(stat["calls"]["pwrite64"]["count"] > 50, "calls are missing")
+    expect({0, 1, 2} <= {e["args"]["fd"] for e in trace.events("--call=found_fd")}, "descriptors are missing")
+    equal([e["args"]["cwd"] for e in trace.events("--call=found_state")], [os.path.realpath(os.getcwd())], "state")
 
 
 @case("attach while threads come and go")

@@ -660,4 +660,16 @@ def max_time_asleep():
     expect(check["closed"] and check["ledger"] > 0, "the trace does not say that it ends early")
 
 
+@case("--max-time breaks off no wait of the program")
+def max_time_patient():
+    p = start(record_argv(TORTURE, "patient", options=["--max-time=300ms", "--contents=0"]), stderr=subprocess.PIPE)
+    wait_until(lambda: nr_done() > 0, "the program begins")
+    time.sleep(1)
+    with open("stop", "w", encoding="utf-8"):
+        pass
+    status, _, err = finish(p)
+    equal(status, 0, f"exit status\n{err.decode()}")
+    must_be_cut(err)
+
+
 sys.exit(run_cases(sys.argv[4:]))

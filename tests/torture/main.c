@@ -185,6 +185,7 @@ static const struct {
 	{ "exec-race", mode_exec_race },
 	{ "leader-exits", mode_leader_exits },
 	{ "serve", mode_serve },
+	{ "patient", mode_patient },
 	{ "moving", mode_moving },
 	{ "moving-die", mode_moving_die },
 #ifdef __x86_64__

@@ -6,9 +6,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "torture.h"
@@ -225,10 +230,9 @@ int mode_leader_exits(int argc, char **argv)
 	pthread_exit(NULL);
 }
 
-/* serve N: threads that do I/O until there is a file `stop`. */
-int mode_serve(int argc, char **argv)
+static void *serve(void *arg)
 {
-	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 8, i;
+	unsigned int nr = (unsigned int)(uintptr_t)arg, i;
 	pthread_t t[THREADS_MAX];
 
 	if (nr > THREADS_MAX)
@@ -240,6 +244,100 @@ int mode_serve(int argc, char **argv)
 	stop = 1;
 	for (i = 0; i < nr; i++)
 		pthread_join(t[i], NULL);
+	exit(0);
+}
+
+/* serve N [headless]: threads that do I/O until there is a file `stop`; headless: the first one ends. */
+int mode_serve(int argc, char **argv)
+{
+	unsigned int nr = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 8;
+
+	if (argc < 2)
+		(void)serve((void *)(uintptr_t)nr);
+	start(serve, nr);
+	pthread_exit(NULL);
+}
+
+/* Waits that fail with EINTR for any break: none is to be seen, where no signal comes. */
+
+static int wake_fds[2];
+
+static void must_wait(long r, const char *what)
+{
+	if (r < 0)
+		give_up("%s has ended early", what);
+}
+
+static void *wait_for_events(void *arg)
+{
+	struct epoll_event want = { .events = EPOLLIN }, got;
+	int fd = (int)must(epoll_create1(0), "epoll_create1");
+
+	must(epoll_ctl(fd, EPOLL_CTL_ADD, wake_fds[0], &want), "epoll_ctl");
+	must_wait(epoll_wait(fd, &got, 1, arg ? 600000 : -1), "epoll_wait");
+	return NULL;
+}
+
+static void *wait_for_data(void *arg)
+{
+	struct timeval long_time = { .tv_sec = 600 };
+	char c;
+
+	(void)arg;
+	must(setsockopt(wake_fds[0], SOL_SOCKET, SO_RCVTIMEO, &long_time, sizeof(long_time)),
+	     "SO_RCVTIMEO");
+	must_wait(recv(wake_fds[0], &c, 1, MSG_PEEK), "recv");
+	return NULL;
+}
+
+static void *wait_for_signal(void *arg)
+{
+	struct timespec long_time = { .tv_sec = 600 };
+	sigset_t set;
+
+	(void)arg;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	must(pthread_sigmask(SIG_BLOCK, &set, NULL), "pthread_sigmask");
+	must_wait(sigtimedwait(&set, NULL, &long_time), "sigtimedwait");
+	return NULL;
+}
+
+static void *wait_for_semaphore(void *arg)
+{
+	struct timespec long_time = { .tv_sec = 600 };
+	struct sembuf down = { .sem_op = -1 };
+
+	must_wait(semtimedop((int)(uintptr_t)arg, &down, 1, &long_time), "semtimedop");
+	return NULL;
+}
+
+/* patient: waits until there is a file "stop". */
+int mode_patient(int argc, char **argv)
+{
+	struct sembuf up = { .sem_op = 1 };
+	int sem = (int)must(semget(IPC_PRIVATE, 1, 0600), "semget");
+	pthread_t t[5];
+	unsigned int i;
+
+	(void)argc;
+	(void)argv;
+	must(socketpair(AF_UNIX, SOCK_STREAM, 0, wake_fds), "socketpair");
+	t[0] = start(wait_for_events, 0);
+	t[1] = start(wait_for_events, 1);
+	t[2] = start(wait_for_data, 0);
+	t[3] = start(wait_for_signal, 0);
+	t[4] = start(wait_for_semaphore, (uintptr_t)sem);
+	while (access("stop", F_OK) < 0) {
+		some_calls("calls", 1, 1);
+		usleep(20000);
+	}
+	must(write(wake_fds[1], "!", 1), "write");
+	must(pthread_kill(t[3], SIGUSR1), "pthread_kill");
+	must(semop(sem, &up, 1), "semop");
+	for (i = 0; i < 5; i++)
+		pthread_join(t[i], NULL);
+	must(semctl(sem, 0, IPC_RMID), "semctl");
 	return 0;
 }
 

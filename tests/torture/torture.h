@@ -61,6 +61,7 @@ int mode_exec_wakers(int argc, char **argv);
 int mode_exec_race(int argc, char **argv);
 int mode_leader_exits(int argc, char **argv);
 int mode_serve(int argc, char **argv);
+int mode_patient(int argc, char **argv);
 int mode_moving(int argc, char **argv);
 int mode_moving_die(int argc, char **argv);
 

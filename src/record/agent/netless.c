@@ -105,11 +105,11 @@ void netless_begin_call(struct tracee *t, struct user_regs_struct *regs)
 static void stop_others(struct tracer *tr, const struct tracee *t)
 {
 	MAP_EACH (&tr->all.by_tid, e) {
-		const struct tracee *other = e->value;
+		struct tracee *other = e->value;
 
 		if (other != t && other->agent &&
 		    other->agent->space->image == t->agent->space->image)
-			(void)ptrace(PTRACE_INTERRUPT, other->tid, NULL, NULL); /* or it is gone */
+			interrupts_break_off(other);
 	}
 }
 

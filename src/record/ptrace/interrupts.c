@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include "base/io.h"
 #include "record/ptrace/registers.h"
@@ -178,6 +179,57 @@ bool interrupts_decide(struct tracer *tr, struct tracee *t, int signo, bool at_e
 	if (at_entry)
 		put_kept(tr, t, FATE_AGAIN); /* no handler has run */
 	return false;
+}
+
+/* Breaks of our own. */
+
+void interrupts_break_off(struct tracee *t)
+{
+	t->is_broken_off = ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) == 0; /* or it is gone */
+}
+
+/*
+ * When they fail so they have done nothing. Their time begins anew, which is less to bear than
+ * an error that nobody expects. With a mask of its own a call must end by a signal that
+ * comes just now, so it is left.
+ */
+static bool may_be_made_again(const struct broken_call *c)
+{
+	switch (c->nr) {
+#ifdef SYS_epoll_wait
+	case SYS_epoll_wait:
+#endif
+	case SYS_rt_sigtimedwait:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_io_getevents:
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_accept:
+	case SYS_accept4:
+		return true;
+	case SYS_epoll_pwait:
+#ifdef SYS_epoll_pwait2
+	case SYS_epoll_pwait2:
+#endif
+	case SYS_io_uring_enter:
+		return !c->args[4];
+	}
+	return false;
+}
+
+void interrupts_undo(const struct tracee *t)
+{
+	struct signal_state signals;
+	struct broken_call c;
+
+	if (!t->is_broken_off || registers_broken_call(t->tid, &c) < 0 || !may_be_made_again(&c))
+		return;
+	read_signals(t, &signals);
+	if (foretell(&signals, ERESTARTNOHAND) == FATE_AGAIN)
+		(void)!registers_make_again(t->tid); /* or it was killed meanwhile */
 }
 
 void interrupts_end(struct tracer *tr, struct tracee *t)

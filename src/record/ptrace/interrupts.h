@@ -47,6 +47,12 @@ void interrupts_put_call(struct tracer *tr, struct tracee *t, struct outcome o, 
 bool interrupts_put_signal(struct tracer *tr, struct tracee *t, struct event *ev);
 /* Any stop: what waits is decided, if it can be. True: the stop was made for that alone. */
 bool interrupts_decide(struct tracer *tr, struct tracee *t, int signo, bool at_entry);
+/*
+ * Stops the thread wherever it is; there interrupts_undo() makes that no call tells of it: some
+ * fail with EINTR for any break, also one that the program cannot know of.
+ */
+void interrupts_break_off(struct tracee *t);
+void interrupts_undo(const struct tracee *t);
 /* The thread is gone. */
 void interrupts_end(struct tracer *tr, struct tracee *t);
 

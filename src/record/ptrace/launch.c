@@ -248,11 +248,11 @@ static int note_descriptor(struct tracer *tr, struct tracee *t, int fd, bool bef
 	ssize_t len;
 	int r;
 
-	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->pid, fd);
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, fd);
 	len = readlink(name, target, sizeof(target));
 	if (len < 0 || stat(name, &st) < 0)
 		return 0; /* closed meanwhile */
-	snprintf(name, sizeof(name), "/proc/%d/fdinfo/%d", (int)t->pid, fd);
+	snprintf(name, sizeof(name), "/proc/%d/fdinfo/%d", (int)t->tid, fd);
 	if (!io_read_file(name, 65536, &info, NULL))
 		(void)sscanf(buf_str(&info), "pos: %llu flags: %o", &offset, &flags);
 	if (before_exec && (flags & O_CLOEXEC)) {
@@ -275,12 +275,12 @@ static int note_descriptor(struct tracer *tr, struct tracee *t, int fd, bool bef
 	return r;
 }
 
-static bool read_link(pid_t pid, const char *what, struct arena *a, struct value *ret)
+static bool read_link(pid_t tid, const char *what, struct arena *a, struct value *ret)
 {
 	char name[64], target[PATH_MAX];
 	ssize_t len;
 
-	snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, what);
+	snprintf(name, sizeof(name), "/proc/%d/%s", (int)tid, what);
 	len = readlink(name, target, sizeof(target));
 	if (len < 0)
 		return false;
@@ -298,9 +298,9 @@ static int note_state(struct tracer *tr, struct tracee *t)
 	int r;
 
 	arena_init(&a);
-	(void)read_link(t->pid, "cwd", &a, &ev.args[0]);
-	(void)read_link(t->pid, "root", &a, &ev.args[1]);
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)t->pid);
+	(void)read_link(t->tid, "cwd", &a, &ev.args[0]);
+	(void)read_link(t->tid, "root", &a, &ev.args[1]);
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)t->tid);
 	if (!io_read_file(name, 65536, &status, NULL)) {
 		line = strstr(buf_str(&status), "\nUmask:");
 		if (line)
@@ -320,7 +320,7 @@ int tracer_note_process(struct tracer *tr, struct tracee *t, bool before_exec)
 	DIR *d;
 	int r = note_state(tr, t);
 
-	snprintf(name, sizeof(name), "/proc/%d/fd", (int)t->pid);
+	snprintf(name, sizeof(name), "/proc/%d/fd", (int)t->tid);
 	d = opendir(name);
 	while (!r && d && (de = readdir(d))) {
 		if (de->d_name[0] != '.')
@@ -328,7 +328,23 @@ int tracer_note_process(struct tracer *tr, struct tracee *t, bool before_exec)
 	}
 	if (d)
 		(void)closedir(d);
-	return r;
+	return r ? r : tree_touch_descriptors(tr->tree, t->tid, before_exec, tracer_now(tr));
+}
+
+/* It has ended, and is there for its parent alone, or for the other threads of its process. */
+static bool has_ended(pid_t pid, pid_t tid)
+{
+	struct buf text = { 0 };
+	const char *state = NULL;
+	char name[64];
+	bool ended;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	if (!io_read_file(name, 4096, &text, NULL))
+		state = strrchr(buf_str(&text), ')');
+	ended = !state || state[1] != ' ' || strchr("ZX", state[2]);
+	buf_release(&text);
+	return ended;
 }
 
 /* Attaches to the threads that are there now. Returns how many were new. */
@@ -351,8 +367,8 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 		if (tid <= 0 || tracees_find(&tr->all, tid))
 			continue;
 		r = seize(tid, tracer_options(tr));
-		if (r == -ESRCH)
-			continue; /* ended meanwhile */
+		if (r < 0 && has_ended(pid, tid))
+			continue;
 		if (r < 0) {
 			(void)closedir(d);
 			return err_set(err, r, "cannot attach to thread %d of process %d", (int)tid,
@@ -362,7 +378,7 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 		t->pid = pid;
 		t->state = TRACEE_RUNNING;
 		t->cpu.has_company = true; /* or had, before we came */
-		(void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL); /* its stop begins the recording */
+		interrupts_break_off(t); /* its stop begins the recording */
 		fresh++;
 	}
 	(void)closedir(d);
@@ -372,6 +388,7 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 int tracer_attach(struct tracer *tr, struct err *err)
 {
 	pid_t pid = tr->o->attach_pid;
+	struct tracee *first;
 	int r;
 
 	/* A thread may make another while we look: until a round finds none. */
@@ -380,12 +397,17 @@ int tracer_attach(struct tracer *tr, struct err *err)
 	while (r > 0);
 	if (r < 0)
 		return r;
+	first = tracees_find(&tr->all, pid);
 	MAP_EACH (&tr->all.by_tid, e) {
 		struct tracee *t = e->value;
 
+		first = first ? first : t; /* the others outlive the first thread of a process */
 		r = tracer_begin_thread(tr, t, 0, 0, START_ATTACH);
 		if (r < 0)
 			return err_set(err, r, "cannot write %s", tr->o->output);
 	}
-	return 0;
+	if (!first)
+		return err_set(err, -ESRCH, "process %d has ended", (int)pid);
+	r = tracer_note_process(tr, first, false);
+	return r < 0 ? err_set(err, r, "cannot write %s", tr->o->output) : 0;
 }

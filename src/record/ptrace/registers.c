@@ -81,6 +81,36 @@ int registers_frame_is_eintr(pid_t tid, bool compat, bool *ret)
 	return 0;
 }
 
+#define CODE_SELECTOR_64 0x33
+#define SYSCALL_BYTES 2
+
+int registers_broken_call(pid_t tid, struct broken_call *ret)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
+		return -errno;
+	/* Outside of calls the kernel has a number below 0 there. */
+	if (regs.cs != CODE_SELECTOR_64 || (int64_t)regs.orig_rax < 0 ||
+	    (int64_t)regs.rax != -EINTR)
+		return -ENOENT;
+	*ret = (struct broken_call){ regs.orig_rax,
+				     { regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9 } };
+	return 0;
+}
+
+int registers_make_again(pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
+		return -errno;
+	regs.rax = regs.orig_rax;
+	regs.orig_rax = UINT64_MAX;
+	regs.rip -= SYSCALL_BYTES;
+	return ptrace(PTRACE_SETREGS, tid, NULL, &regs) < 0 ? -errno : 0;
+}
+
 #elif defined(__aarch64__)
 
 /* The first argument and the result are in the same register. */
@@ -111,6 +141,19 @@ int registers_frame_is_eintr(pid_t tid, bool compat, bool *ret)
 	(void)tid;
 	(void)compat;
 	(void)ret;
+	return -EOPNOTSUPP;
+}
+
+int registers_broken_call(pid_t tid, struct broken_call *ret)
+{
+	(void)tid;
+	(void)ret;
+	return -ENOENT;
+}
+
+int registers_make_again(pid_t tid)
+{
+	(void)tid;
 	return -EOPNOTSUPP;
 }
 

@@ -19,4 +19,12 @@ MUST_CHECK int registers_skip_call(pid_t tid, int err);
  */
 MUST_CHECK int registers_frame_is_eintr(pid_t tid, bool compat, bool *ret);
 
+struct broken_call {
+	uint64_t nr, args[6];
+};
+/* The call from which the thread comes back with EINTR; -ENOENT: none, as far as can be seen here. */
+MUST_CHECK int registers_broken_call(pid_t tid, struct broken_call *ret);
+/* It makes that again instead. */
+MUST_CHECK int registers_make_again(pid_t tid);
+
 #endif

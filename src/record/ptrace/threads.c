@@ -58,7 +58,6 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 	tracer_set_active(tr, t, true, tracer_now(tr));
 	t->stream = trace_feed_open_stream(tr->feed, (uint32_t)t->pid, (uint32_t)t->tid);
 	tr->res->nr_threads++;
-	tr->res->nr_processes += t->pid == t->tid;
 	arena_init(&a);
 	ev.args[0] = value_int(parent);
 	ev.args[1] = value_uint(clone_flags);
@@ -72,11 +71,6 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 	}
 	r = tracer_emit(tr, t, &ev);
 	arena_release(&a);
-	/* What the first process was given is named by no call. */
-	if (!r && how != START_CLONE && t->pid == t->tid)
-		r = tracer_note_process(tr, t, how == START_LAUNCH);
-	if (!r && how != START_CLONE && t->pid == t->tid)
-		r = tree_touch_descriptors(tr->tree, t->pid, how == START_LAUNCH, tracer_now(tr));
 	return r;
 }
 
@@ -90,6 +84,8 @@ void tracer_start_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint
 		read_status(t, comm);
 	else
 		r = tracer_begin_thread(tr, t, parent, clone_flags, how);
+	if (!tr->silent && !r && how == START_LAUNCH)
+		r = tracer_note_process(tr, t, true);
 	t->state = TRACEE_RUNNING;
 	t->recorded = true; /* or would be */
 	t->event_cpu_ns = cpu_read_ns(&tr->cpus, &t->cpu, t->pid, t->tid);

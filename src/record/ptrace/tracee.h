@@ -34,6 +34,7 @@ struct tracee {
 	pid_t ppid, pgid;
 	enum tracee_state state;
 	int delivered; /* the signal that it has stopped for, which is no longer pending; 0: none */
+	bool is_broken_off; /* we have stopped it, wherever it was */
 	bool group_stopped; /* by job control, until SIGCONT */
 	bool stopped_early; /* NEW: has stopped, waits for its parent's clone event */
 	unsigned int early_ticks; /* of the recorder, since then */

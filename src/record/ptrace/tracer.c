@@ -197,6 +197,16 @@ static void expect_child(struct tracer *tr, const struct tracee *t, int event)
 		clones_pass_on(t, tracees_get(&tr->all, (pid_t)message));
 }
 
+/* At the stop that we have asked for; or at the end of the call, where it is let go for good. */
+static void undo_break(const struct tracer *tr, struct tracee *t, int signo, int event)
+{
+	if (event == PTRACE_EVENT_STOP ? is_group_stop(signo)
+				       : !tr->silent || signo != (SIGTRAP | 0x80))
+		return;
+	interrupts_undo(t);
+	t->is_broken_off &= event != PTRACE_EVENT_STOP;
+}
+
 static void on_stop(struct tracer *tr, struct tracee *t, int status)
 {
 	uint64_t seen_ns = tracer_now(tr);
@@ -210,6 +220,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	if (t->state == TRACEE_RUNNING)
 		clones_put_back(t); /* a child's first stop */
 	t->delivered = plain_signal ? signo : 0;
+	undo_break(tr, t, signo, event);
 	/* At an execve the thread may have another's number, and has nothing of its own left. */
 	if (t->agent && event != PTRACE_EVENT_EXEC && agent_at_stop(tr, t)) {
 		note_held(tr, t, seen_ns);
@@ -305,7 +316,7 @@ static void interrupt_all(struct tracer *tr)
 		if (t->stopped_early && !tr->filtered)
 			detach(tr, t, 0);
 		else
-			(void)ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+			interrupts_break_off(t);
 	}
 }
 
