@@ -324,6 +324,14 @@ static int record(const struct cli *cli, const struct options *o, struct record_
 	if (res.cut_short)
 		cli_warn(cli, "%s: the trace ends before the program: %s", ro->output,
 			 res.why_cut.text);
+	if (res.is_read)
+		cli_warn(cli,
+			 "%s: the program has read it while it was written; "
+			 "with --output it can be where the program does not look",
+			 ro->output);
+	if (res.is_gone)
+		cli_warn(cli, "%s has been removed, replaced or cut while it was written",
+			 ro->output);
 	if (!o->quiet)
 		print_summary(ro, &res);
 	free(res.caught);

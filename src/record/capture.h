@@ -45,6 +45,9 @@ struct capture {
 	/* Added to likewise: what was not read because its layout is not known (narrow). */
 	uint64_t nr_unread_structs;
 	struct capture_scratch *scratch; /* ours, made when first needed */
+	/* The trace itself, and whether the program has opened it. */
+	uint64_t own_dev, own_ino;
+	bool is_own_open;
 };
 
 /* Frees what capture has added to the struct itself. */

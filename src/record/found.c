@@ -92,6 +92,7 @@ struct value found_file_id(struct capture *c, const struct stat *st)
 		c->arena, CAPTURE_BIT(FILE_ID_DEV) | CAPTURE_BIT(FILE_ID_INO) |
 				  CAPTURE_BIT(FILE_ID_MODE) | CAPTURE_BIT(FILE_ID_SIZE));
 
+	c->is_own_open |= st->st_ino == c->own_ino && st->st_dev == c->own_dev;
 	v.fields->items[FILE_ID_DEV] = value_uint(st->st_dev);
 	v.fields->items[FILE_ID_INO] = value_uint(st->st_ino);
 	v.fields->items[FILE_ID_MODE] = value_uint(st->st_mode);

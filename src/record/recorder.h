@@ -78,6 +78,8 @@ struct record_result {
 	bool cut_short; /* a limit was reached, or the disk was full: the program ran on unrecorded */
 	struct err why_cut; /* words for that */
 	/* By an audit of the net; the text is the caller's to free. */
+	bool is_gone; /* the trace is not where it was written */
+	bool is_read; /* by the program */
 	uint64_t nr_caught;
 	char *caught; /* "CALLS from FILE+0xOFFSET: why", a line each; NULL: no audit */
 };

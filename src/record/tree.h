@@ -32,6 +32,7 @@ struct tree_options {
 	 * writer of the feed; it must live until tree_finish() or tree_free().
 	 */
 	struct trace_writer *later;
+	uint64_t own_dev, own_ino; /* of the trace, which has no content of its own */
 	bool misses_calls; /* some are not touched: a thread may be anywhere, each time */
 };
 
@@ -102,7 +103,10 @@ void tree_note_guard(struct tree *t, uint64_t events);
 bool tree_may_open(struct tree *t, pid_t tid, uint64_t dev);
 /* Calls will not be touched any more, or not in time: what is left to be read is read now, and all else at once. */
 void tree_read_at_once(struct tree *t);
-/* Writes the final state of every path that was touched, and the mounts. */
-MUST_CHECK int tree_finish(struct tree *t, uint64_t now_ns);
+/*
+ * Writes the mounts, and the final state of every path that was touched. has_end: the calls that
+ * were touched are all that were made; else it would be the state after others.
+ */
+MUST_CHECK int tree_finish(struct tree *t, uint64_t now_ns, bool has_end);
 
 #endif

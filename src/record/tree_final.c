@@ -223,14 +223,10 @@ static void write_mounts(struct tree *t)
 	buf_release(&text);
 }
 
-int tree_finish(struct tree *t, uint64_t now_ns)
+static void write_all_final(struct tree *t)
 {
-	struct loss loss = { .kind = LOSS_TREE_INCOMPLETE, .to_ns = now_ns };
 	uint64_t hash_left = HASH_MAX_BYTES;
 
-	t->now_ns = now_ns;
-	tree_read_at_once(t);
-	tree_places_forget(t->places);
 	MAP_EACH (&t->paths, e) {
 		const struct noted *n = e->value;
 
@@ -240,6 +236,17 @@ int tree_finish(struct tree *t, uint64_t now_ns)
 		write_final(t, n, &hash_left);
 		arena_reset(&t->item);
 	}
+}
+
+int tree_finish(struct tree *t, uint64_t now_ns, bool has_end)
+{
+	struct loss loss = { .kind = LOSS_TREE_INCOMPLETE, .to_ns = now_ns };
+
+	t->now_ns = now_ns;
+	tree_read_at_once(t);
+	tree_places_forget(t->places);
+	if (has_end)
+		write_all_final(t);
 	if (!t->r)
 		write_mounts(t);
 	loss.count = t->nr_incomplete;

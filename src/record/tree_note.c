@@ -387,7 +387,8 @@ bool tree_same_time(const struct statx_timestamp *a, const struct statx_timestam
 static bool may_have_content(const struct tree *t, const struct tree_object *o)
 {
 	return S_ISREG(o->st.stx_mode) && !o->special && o->st.stx_size <= t->o.content_max_bytes &&
-	       t->o.content_max_bytes;
+	       t->o.content_max_bytes &&
+	       (o->st.stx_ino != t->o.own_ino || dev_of(&o->st) != t->o.own_dev);
 }
 
 static struct hash128 hash_of_file(const struct tree_object *o)

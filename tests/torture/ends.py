@@ -650,6 +650,39 @@ def max_time_processes():
         os.unlink("counts")
 
 
+@case("what is said of a cut is when it was, and there is no final tree")
+def max_time_ends():
+    script = "for i in 1 2 3 4 5 6 7 8; do echo $i >>file; sleep 0.1; done"
+    p = start(record_argv("sh", "-c", script, options=["--max-time=300ms"]), stderr=subprocess.PIPE)
+    status, _, err = finish(p)
+    equal(status, 0, f"exit status\n{err.decode()}")
+    expect(b"ends before the program" in err, f"no warning: {err!r}")
+    stat = Trace().stat()
+    cut = [entry for entry in stat["ledger"] if entry["kind"] == "NOT_CLOSED"]
+    equal(len(cut), 1, "entries of the ledger")
+    expect(300e6 <= cut[0]["from_ns"] and stat["last_ns"] <= cut[0]["from_ns"], f"last event at {stat['last_ns']}: {cut}")
+    expect(stat["trees"]["initial"] > 0 and not stat["trees"]["final"], f"trees: {stat['trees']}")
+
+
+@case("a program that reads its own trace comes to the end of it")
+def reads_itself():
+    for data in ("all", "hash"):
+        _, err = record("sh", "-c", "cat trace | cat | cat >copy", data=data, options=["--force"])
+        expect(b"warning" in err and b"--output" in err, f"no warning: {err!r}")
+        Trace().must_be_whole(["DATA_TRUNCATED"])
+        lines = Trace().ledger()
+        expect(any("read of this trace" in line for line in lines), f"ledger: {lines}")
+        reads = [e for e in Trace().events("--call=read", "--ok") if any(path.endswith("/trace") for path in e["paths"].values())]
+        expect(any(e["ret"] > 0 for e in reads), f"the reads are not there: {reads}")
+
+
+@case("a trace that the program removes or replaces is told of")
+def trace_is_gone():
+    for script in ("rm trace", "mv trace other", "rm trace; echo >trace"):
+        _, err = record("sh", "-c", script, options=["--force"])
+        expect(b"warning" in err and b"removed, replaced" in err, f"{script}: {err!r}")
+
+
 @case("--max-time with a program that sleeps")
 def max_time_asleep():
     p = start(record_argv("sleep", "2", options=["--max-time=300ms", "--contents=0"]),

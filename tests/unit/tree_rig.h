@@ -180,7 +180,7 @@ static void finish(void)
 	struct trace_items *it;
 	struct item *item;
 
-	OK(tree_finish(tree, 9));
+	OK(tree_finish(tree, 9, true));
 	end();
 	assert_whole();
 	reopen();

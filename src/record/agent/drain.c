@@ -331,11 +331,13 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	seen.outcome = &ev.outcome;
 	seen.before = &m.before.memory;
 	seen.after = &m.after.memory;
+	tr->capture.policy = tracer_data_policy(tr, t, &ev.outcome);
 	r = fill_plain(tr, t, &seen, &ev);
 	if (r > 0)
 		touch_paths(tr, t, now_ns);
 	else if (!r)
 		r = fill_any(tr, t, &m, &ev);
+	tr->capture.policy = tr->data;
 	tr->agent->nr_events++;
 	t->agent->space->nr_calls++;
 	tr->agent->nr_missed += m.before.nr_missed + m.after.nr_missed;

@@ -244,7 +244,9 @@ static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome 
 	if (t->row->id == SC_unknown_call)
 		return;
 	aim_at(tr, t);
+	tr->capture.policy = tracer_data_policy(tr, t, o);
 	r = capture_exit(&tr->capture, t->row, t->regs, o, t->args);
+	tr->capture.policy = tr->data;
 	/* It moves bytes in the direction that its pipe allows. */
 	if (r >= 0 && t->row->id == SC_vmsplice && !o->err &&
 	    found_is_read_end(t->tid, (int)t->regs[0]))

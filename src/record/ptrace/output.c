@@ -3,12 +3,36 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "record/ptrace/tracer.h"
 
+/* More than what it could want to see of it. */
+#define OWN_MAX_BYTES (UINT64_C(64) << 20)
+
+enum data_policy tracer_data_policy(struct tracer *tr, const struct tracee *t,
+				    const struct outcome *o)
+{
+	const struct capture *c = &tr->capture;
+	struct stat st;
+
+	if (!c->is_own_open || o->err || row_class(t->row) != C_DATA ||
+	    !found_stat(t->tid, (int)t->regs[0], &st) || st.st_ino != c->own_ino ||
+	    st.st_dev != c->own_dev)
+		return tr->data;
+	tr->nr_own_reads++;
+	tr->own_bytes += (uint64_t)o->ret;
+	if (tr->own_bytes > OWN_MAX_BYTES && !tr->no_data_ns) {
+		tr->no_data_ns = tracer_now(tr);
+		tr->data = DATA_NONE;
+	}
+	return DATA_NONE;
+}
+
 void tracer_be_silent(struct tracer *tr)
 {
+	tr->cut_ns = tracer_now(tr);
 	tree_read_at_once(tr->tree); /* from now on files may change unseen */
 	tr->silent = true;
 	MAP_EACH (&tr->all.by_tid, e)

@@ -250,8 +250,16 @@ static int put_end(struct tracer *tr)
 {
 	int status = tr->res->wait_status;
 	struct loss cut = { .kind = LOSS_NOT_CLOSED,
-			    .from_ns = tracer_now(tr),
+			    .from_ns = tr->cut_ns,
 			    .note = tr->res->why_cut.text };
+	struct loss own = { .kind = LOSS_DATA_TRUNCATED,
+			    .count = tr->nr_own_reads,
+			    .bytes = tr->own_bytes,
+			    .note = "what the program has read of this trace is not in it" };
+	struct loss no_data = { .kind = LOSS_DATA_TRUNCATED,
+				.from_ns = tr->no_data_ns,
+				.note = "no more data: the program copies this trace while it "
+					"grows by that" };
 	struct loss not_copied = { .kind = LOSS_DATA_TRUNCATED,
 				   .count = agent_nr_missed(tr->agent),
 				   .note = "memory that the agent has not copied" };
@@ -279,6 +287,10 @@ static int put_end(struct tracer *tr)
 		r = trace_feed_loss(tr->feed, &unseen);
 	if (!r && not_copied.count)
 		r = trace_feed_loss(tr->feed, &not_copied);
+	if (!r && own.count)
+		r = trace_feed_loss(tr->feed, &own);
+	if (!r && no_data.from_ns)
+		r = trace_feed_loss(tr->feed, &no_data);
 	left_out.count = tr->nr_left_out;
 	left_out.note = "calls that touch no path that was asked for";
 	if (!r && tr->o->paths.wants)
@@ -357,19 +369,30 @@ static void take_totals(struct tracer *tr)
 	tr->res->nr_losses = totals.nr_losses;
 }
 
+/* The program, or somebody else, has removed what was written, or cut it, or put another in its place. */
+static bool is_gone(const struct tracer *tr)
+{
+	struct stat st;
+
+	return stat(tr->o->output, &st) < 0 || st.st_ino != tr->capture.own_ino ||
+	       st.st_dev != tr->capture.own_dev || (uint64_t)st.st_size < tr->res->file_bytes;
+}
+
 static void finish(struct tracer *tr)
 {
 	struct err why = { "" };
 	int r;
 
 	/* Closing returns the first failure, and with its words; what is said of the end may fit. */
-	(void)!tree_finish(tr->tree, tracer_now(tr));
+	(void)!tree_finish(tr->tree, tracer_now(tr), !tr->res->cut_short);
 	tr->res->elapsed_ns = tracer_now(tr);
 	(void)!put_end(tr); /* likewise */
 	(void)!trace_feed_flush(tr->feed); /* likewise */
 	take_totals(tr);
 	r = trace_writer_close(tr->writer, &why);
 	tr->writer = NULL;
+	tr->res->is_gone = is_gone(tr);
+	tr->res->is_read = tr->nr_own_reads;
 	/* The program did what it did; that its trace is not whole is told beside that. */
 	if (r == -EXFULL)
 		tracer_cut_short(tr, r, "");
@@ -416,7 +439,10 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 						.reserve = true,
 						.pack_after_ns = PACK_AFTER_NS,
 						.max_bytes = o->max_bytes };
-	struct tracer tr = { .o = o, .res = ret, .start_ns = clock_monotonic_ns() };
+	struct tracer tr = {
+		.o = o, .res = ret, .start_ns = clock_monotonic_ns(), .data = o->data
+	};
+	struct stat own;
 	int r;
 
 	*ret = (struct record_result){ 0 };
@@ -439,8 +465,15 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	}
 	tr.feed = trace_writer_add_feed(tr.writer);
 	tr.memory.memory = (struct memory){ .read = read_process, .is_whole = true };
-	tr.capture =
-		(struct capture){ .memory = &tr.memory.memory, .feed = tr.feed, .policy = o->data };
+	if (!stat(o->output, &own)) {
+		tree_options.own_dev = own.st_dev;
+		tree_options.own_ino = own.st_ino;
+	}
+	tr.capture = (struct capture){ .memory = &tr.memory.memory,
+				       .feed = tr.feed,
+				       .policy = o->data,
+				       .own_dev = tree_options.own_dev,
+				       .own_ino = tree_options.own_ino };
 	tr.found = found_new();
 	tr.aio = aio_new();
 	/* Where some calls are not seen, or what went before, a file may be changed by somebody unseen. */

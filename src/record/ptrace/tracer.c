@@ -327,6 +327,8 @@ static void on_tick(struct tracer *tr, uint64_t now)
 	/* Soon at first: what a short program did shall not be lost with a killed recorder. */
 	tr->tick_ns = tr->tick_ns * 2 < TICK_NS ? tr->tick_ns * 2 : TICK_NS;
 	tr->next_tick_ns = now + tr->tick_ns;
+	if (tr->o->max_ns > now && tr->o->max_ns < tr->next_tick_ns)
+		tr->next_tick_ns = tr->o->max_ns;
 	tracer_release_orphans(tr);
 	if (tr->silent)
 		return;
@@ -338,8 +340,10 @@ static void on_tick(struct tracer *tr, uint64_t now)
 		tracer_cut_short(tr, 0, "the recording has reached its longest time");
 	else if (tracer_stop && !tr->child)
 		tracer_be_silent(tr); /* how the recording of an attached process is meant to end */
-	if (tr->silent)
-		interrupt_all(tr);
+	if (!tr->silent)
+		return;
+	tr->waiting.until_ns = 0;
+	interrupt_all(tr);
 }
 
 /* Detached, but ours: its end is still what the user waits for. */
@@ -419,6 +423,8 @@ void tracer_loop(struct tracer *tr)
 	pid_t tid;
 
 	tr->next_tick_ns = tr->tick_ns = TICK_FIRST_NS;
+	if (tr->o->max_ns)
+		tr->waiting.until_ns = tr->start_ns + tr->o->max_ns;
 	while (tr->all.by_tid.nr_live) {
 		uint64_t now;
 

@@ -77,6 +77,10 @@ struct tracer {
 	struct cost cost;
 	struct cpu_meters cpus;
 	uint64_t nr_left_out; /* calls that touch no path that is asked for */
+	uint64_t nr_own_reads, own_bytes; /* of the trace itself, by the program */
+	enum data_policy data; /* what was asked for, or nothing, from then on */
+	uint64_t no_data_ns;
+	uint64_t cut_ns; /* when the recording has ended, if the program had not */
 };
 
 uint64_t tracer_now(const struct tracer *tr);
@@ -104,6 +108,14 @@ void tracer_set_active(struct tracer *tr, struct tracee *t, bool active, uint64_
 void tracer_drop_old(struct tracer *tr);
 
 /* Writing (output.c). */
+
+/*
+ * What is kept of the buffers of a call that is over. What the program reads of the trace would be
+ * in the trace again, for it to read on, without end: of that only the length. If it copies the
+ * trace, that would still be so, and after some time no data is kept.
+ */
+enum data_policy tracer_data_policy(struct tracer *tr, const struct tracee *t,
+				    const struct outcome *o);
 
 /* The recording ends as it was meant to, before the program does. */
 void tracer_be_silent(struct tracer *tr);

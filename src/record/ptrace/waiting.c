@@ -172,9 +172,16 @@ bool waiting_is_rushed(const struct waiting *w, uint64_t taken_bytes)
 	return true;
 }
 
+#define WAIT_LEAST_NS UINT64_C(1000000)
+
 static pid_t sleep_for_any(struct waiting *w, int *ret_status)
 {
-	arm(w, w->pause_ns ? w->pause_ns : WAITING_TICK_NS);
+	uint64_t want_ns = w->pause_ns ? w->pause_ns : WAITING_TICK_NS;
+	uint64_t now_ns = w->until_ns ? clock_monotonic_ns() : 0;
+
+	if (w->until_ns > now_ns && w->until_ns - now_ns < want_ns)
+		want_ns = w->until_ns - now_ns;
+	arm(w, want_ns > WAIT_LEAST_NS ? want_ns : WAIT_LEAST_NS);
 	return waitpid(-1, ret_status, __WALL);
 }
 

@@ -42,6 +42,7 @@ struct waiting {
 	uint64_t sum_ns; /* of this turn */
 	uint64_t cost_ns[WAITING_NR_WAYS]; /* of a turn, lately */
 
+	uint64_t until_ns; /* no wait lasts longer, on the monotonic clock; 0: it may */
 	uint64_t pause_ns; /* between two looks at rings; 0: there are none */
 	uint64_t looked_ns; /* at them, the last time */
 	uint64_t timer_ns; /* how often it comes; 0: as it was at first */
