@@ -120,6 +120,64 @@ static void refused_calls(unsigned int nr)
 		(void)counted_call(COUNT_mkdirat, AT_FDCWD, (long)"refused", 0700, 0);
 }
 
+static int wake_fds[2];
+
+static void *wait_to_be_woken(void *arg)
+{
+	char c;
+
+	(void)arg;
+	must(read(wake_fds[0], &c, 1), "read");
+	some_calls("waited", 20, 2);
+	return NULL;
+}
+
+static void *be_busy(void *arg)
+{
+	char name[16];
+
+	(void)snprintf(name, sizeof(name), "busy%u", (unsigned int)(uintptr_t)arg);
+	some_calls(name, 2000, 3);
+	return NULL;
+}
+
+/* seccomp-all: a filter for all threads, of which some are in calls, forbids what they do not do. */
+int mode_seccomp_all(int argc, char **argv)
+{
+	static const unsigned int never[] = { SYS_clock_gettime, SYS_fstat, SYS_fcntl, SYS_access,
+					      SYS_sched_yield };
+	struct sock_filter code[2 * sizeof(never) / sizeof(never[0]) + 2];
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+	pthread_t t[4];
+	unsigned int i;
+
+	(void)argc;
+	(void)argv;
+	must(pipe2(wake_fds, 0), "pipe2");
+	errno = pthread_create(&t[0], NULL, wait_to_be_woken, NULL);
+	for (i = 1; i < 4 && !errno; i++)
+		errno = pthread_create(&t[i], NULL, be_busy, (void *)(uintptr_t)i);
+	if (errno)
+		give_up("pthread_create");
+	usleep(50000);
+	code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					       offsetof(struct seccomp_data, nr));
+	for (i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+		code[2 * i + 1] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, never[i], 0, 1);
+		code[2 * i + 2] =
+			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	}
+	code[2 * i + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS");
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+		return NOT_ALLOWED;
+	must(write(wake_fds[1], "!", 1), "write");
+	for (i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	return 0;
+}
+
 /* seccomp errno|trap|kill|strict: its own filter refuses mkdirat in this way. */
 int mode_seccomp(int argc, char **argv)
 {

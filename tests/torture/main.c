@@ -193,6 +193,7 @@ static const struct {
 	{ "little-stack", mode_little_stack },
 	{ "dispatch", mode_dispatch },
 	{ "interrupted", mode_interrupted },
+	{ "step", mode_step },
 #endif
 	{ "masked-waits", mode_masked_waits },
 #ifndef TORTURE_STATIC
@@ -215,6 +216,7 @@ static const struct {
 	{ "no-dump", mode_no_dump },
 	{ "limit-memory", mode_limit_memory },
 	{ "seccomp", mode_seccomp },
+	{ "seccomp-all", mode_seccomp_all },
 	{ "int80", mode_int80 },
 	{ "made-code", mode_made_code },
 	{ "no-counter", mode_no_counter },

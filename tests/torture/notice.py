@@ -65,6 +65,12 @@ def interrupted():
     Trace().must_be_whole()
 
 
+@case("a program that steps through its own calls comes to their end")
+def step():
+    unnoticed("step")
+    record(TORTURE, "step", options=["--force"])  # known from its beginning
+
+
 VSYSCALLS = """
 import ctypes, os, sys, time
 if "[vsyscall]" not in open("/proc/self/maps").read():

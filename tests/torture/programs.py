@@ -247,6 +247,14 @@ def seccomp_errno():
     equal(len(trace.events("--call=mkdirat", "--errno=EOPNOTSUPP")), 22, "refused calls")
 
 
+@case("a filter for all threads meets no call that the program has not made")
+def seccomp_all():
+    for _ in range(5):
+        record(TORTURE, "seccomp-all", options=["--contents=0", "--force"])
+        Trace().must_be_complete()
+        os.unlink("counts")
+
+
 @case("a program with a filter of its own: refused by a signal that is handled")
 def seccomp_trap():
     record(TORTURE, "seccomp", "trap")

@@ -182,4 +182,39 @@ int mode_interrupted(int argc, char **argv)
 		give_up("a signal has found us elsewhere");
 	return 0;
 }
+
+static void on_step(int signo)
+{
+	(void)signo;
+	nr_seen++;
+}
+
+/* step: goes through its own calls by single steps. */
+int mode_step(int argc, char **argv)
+{
+	struct sigaction sa = { .sa_handler = on_step };
+	unsigned int i, nr = 0;
+
+	(void)argc;
+	(void)argv;
+	for (i = 0; i < 200; i++)
+		(void)getppid(); /* an agent may come in */
+	must(sigaction(SIGTRAP, &sa, NULL), "sigaction");
+	__asm__ volatile(
+		"lea -128(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp"
+		:
+		:
+		: "memory", "cc");
+	for (i = 0; i < 3; i++) {
+		nr += getppid() > 0;
+		nr += syscall(SYS_getuid) == (long)getuid();
+		nr += lseek(-1, 0, SEEK_CUR) == -1;
+	}
+	__asm__ volatile(
+		"lea -128(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp"
+		:
+		:
+		: "memory", "cc");
+	return nr == 9 && nr_seen > 30 ? 0 : 1;
+}
 #endif

@@ -80,6 +80,7 @@ int mode_drop_rights(int argc, char **argv);
 int mode_no_dump(int argc, char **argv);
 int mode_limit_memory(int argc, char **argv);
 int mode_seccomp(int argc, char **argv);
+int mode_seccomp_all(int argc, char **argv);
 int mode_made_code(int argc, char **argv);
 int mode_no_counter(int argc, char **argv);
 int mode_int80(int argc, char **argv);
@@ -91,6 +92,7 @@ int mode_own_gs(int argc, char **argv);
 int mode_little_stack(int argc, char **argv);
 int mode_dispatch(int argc, char **argv);
 int mode_interrupted(int argc, char **argv);
+int mode_step(int argc, char **argv);
 #endif
 int mode_masked_waits(int argc, char **argv);
 int mode_reused_text(int argc, char **argv);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -329,12 +330,39 @@ static void turn_image_off(struct agent_image *im)
 	}
 }
 
+/* In so many looks whoever is at work in the agent has come to see that it is off. */
+#define LOOKS_MAX 1000u
+
+static bool is_at_work(const struct wire_block *b)
+{
+	uint32_t phase = __atomic_load_n(&b->phase, __ATOMIC_RELAXED);
+
+	return phase == WIRE_BEFORE || phase == WIRE_AFTER;
+}
+
+/* Who has seen that the agent is on may be about to ask for something. */
+static void wait_for_agents(struct tracer *tr, const struct tracee *t)
+{
+	unsigned int nr = 0;
+
+	MAP_EACH (&tr->all.by_tid, e) {
+		const struct tracee *other = e->value;
+
+		if (other == t || !other->agent || !other->agent->block ||
+		    other->agent->space->image != t->agent->space->image)
+			continue;
+		while (is_at_work(other->agent->block) && nr++ < LOOKS_MAX)
+			(void)sched_yield();
+	}
+}
+
 void agent_leave_calls(struct tracer *tr, const struct tracee *t)
 {
 	if (!t->agent || t->agent->space->image->off)
 		return;
 	netless_stop_others(tr, t);
 	turn_image_off(t->agent->space->image);
+	wait_for_agents(tr, t);
 }
 
 void agent_turn_off(struct tracer *tr, struct tracee *t)

@@ -22,6 +22,9 @@
 #include "record/agent/inside.h"
 #include "record/inproc/agent.h"
 
+/* A program that steps through its own code would never come past a jump to which it is put back. */
+#define STEPS 0x100u
+
 static bool is_in(uint64_t addr, uint64_t from, uint64_t to)
 {
 	return addr >= from && addr < to;
@@ -117,7 +120,7 @@ static void leave_stub(struct tracer *tr, struct tracee *t, struct user_regs_str
 		rest.len++;
 	if (!rest.len)
 		put_to_call(tr, t, regs, syscall ? syscall : regs->rcx);
-	else if (syscall && can_go_on(tr, t, &rest, syscall - rest.len))
+	else if (syscall && !(regs->eflags & STEPS) && can_go_on(tr, t, &rest, syscall - rest.len))
 		regs->rip = syscall - rest.len;
 }
 
@@ -144,7 +147,7 @@ void edges_leave(struct tracer *tr, struct tracee *t)
 		leave_agent(tr, t, &regs);
 	else if (area_of(t->agent->space, rip))
 		leave_stub(tr, t, &regs);
-	else
+	else if (!(regs.eflags & STEPS))
 		leave_padding(t, &regs);
 	if (regs.rip != rip)
 		(void)ptrace(PTRACE_SETREGS, t->tid, NULL, &regs); /* fails only when it is gone */

@@ -37,15 +37,26 @@ int64_t agent_ask(int64_t what, void *ret, uint32_t nr); /* entry.S: a call of o
 #define CLOCK_OF_THREAD 3
 #define NO_SUCH_ENTRY (-2)
 
+#define NOT_ASKED (-38)
+
 struct agent_timespec {
 	int64_t s, ns;
 };
 
-APART uint64_t thread_ns(void)
+/*
+ * When the agent has been turned off while we are in it, there may be a filter of the program's
+ * by now, which knows nothing of our calls: none is made any more.
+ */
+INSIDE int64_t ask(const struct wire_block *b, int64_t what, void *ret, uint32_t nr)
+{
+	return __atomic_load_n(&b->off, __ATOMIC_RELAXED) ? NOT_ASKED : agent_ask(what, ret, nr);
+}
+
+APART uint64_t thread_ns(const struct wire_block *b)
 {
 	struct agent_timespec ts;
 
-	if (agent_ask(CLOCK_OF_THREAD, &ts, NR_CLOCK_GETTIME))
+	if (ask(b, CLOCK_OF_THREAD, &ts, NR_CLOCK_GETTIME))
 		return 0;
 	return (uint64_t)ts.s * 1000000000 + (uint64_t)ts.ns;
 }
@@ -59,7 +70,7 @@ APART uint64_t kernel_ns(const struct wire_block *b)
 	if (read)
 		(void)read(CLOCK_OF_TRACE, &ts); /* cannot fail */
 	else
-		(void)agent_ask(CLOCK_OF_TRACE, &ts, NR_CLOCK_GETTIME); /* likewise */
+		(void)ask(b, CLOCK_OF_TRACE, &ts, NR_CLOCK_GETTIME); /* or it is not told */
 	return (uint64_t)ts.s * 1000000000 + (uint64_t)ts.ns;
 }
 
@@ -260,15 +271,15 @@ INSIDE int is_file_known(const struct wire_block *b, uint64_t reg, uint64_t salt
 {
 	uint64_t st[WIRE_FILE_BYTES / 8]; /* device and inode come first */
 
-	return !agent_ask((int32_t)reg, st, NR_FSTAT) &&
+	return !ask(b, (int32_t)reg, st, NR_FSTAT) &&
 	       is_in((const uint64_t *)(b->rules + WIRE_RULES_BYTES + WIRE_NAMES_BYTES),
 		     WIRE_NR_DIRS, wire_dir(st[0] ^ salt, st[1]));
 }
 
 /* Then it was noted, as the recorder sees who opens such, or knows the name. */
-INSIDE int is_for_writing(uint64_t reg)
+INSIDE int is_for_writing(const struct wire_block *b, uint64_t reg)
 {
-	int64_t flags = agent_ask((int32_t)reg, (void *)GET_FLAGS, NR_FCNTL);
+	int64_t flags = ask(b, (int32_t)reg, (void *)GET_FLAGS, NR_FCNTL);
 
 	return flags >= 0 && flags & ACCESS_MODE;
 }
@@ -320,9 +331,9 @@ INSIDE int is_ours(const struct wire_block *b, const struct wire_rule *r)
 	if (r->flags & WIRE_RULE_LISTED)
 		return is_file_known(b, b->regs[0], 0);
 	if (r->flags & WIRE_RULE_WRITABLE)
-		return is_for_writing(b->regs[0]);
+		return is_for_writing(b, b->regs[0]);
 	if (r->flags & WIRE_RULE_FAILS)
-		return agent_ask((int64_t)b->regs[0], 0, NR_ACCESS) == NO_SUCH_ENTRY;
+		return ask(b, (int64_t)b->regs[0], 0, NR_ACCESS) == NO_SUCH_ENTRY;
 	if (r->flags & WIRE_RULE_TEXT && !also)
 		return b->site >= b->loader_start && b->site < b->loader_end &&
 		       is_file_known(b, b->regs[r->file_from & 7], WIRE_TEXT_SALT);
@@ -405,17 +416,18 @@ APART struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, uin
 {
 	struct wire_record *rec = 0;
 	uint64_t start, moved, tail, now;
+	int off = 0;
 
 	if (!b->wait_ticks)
 		return 0;
 	start = moved = read_clock(b);
 	tail = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
-	while (!rec && read_clock(b) - moved < b->wait_ticks) {
+	while (!rec && !off && read_clock(b) - moved < b->wait_ticks) {
 		/* It may be that it waits for our processor. */
 		if (read_clock(b) - moved < b->wait_ticks / SPIN_SHARE)
 			pause_a_little();
 		else
-			(void)agent_ask(0, 0, NR_SCHED_YIELD);
+			off = ask(b, 0, 0, NR_SCHED_YIELD) == NOT_ASKED;
 		rec = make_room(b, need);
 		now = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
 		if (now != tail)
@@ -549,7 +561,7 @@ APART uint8_t *put_file(const struct wire_block *b, const struct wire_rule *r, u
 				       : b->regs[r->file_from & 7]);
 
 	if (fd < 0 || (uint64_t)at + padded(WIRE_FILE_BYTES) > b->limit ||
-	    agent_ask(fd, c + 1, NR_FSTAT))
+	    ask(b, fd, c + 1, NR_FSTAT))
 		return at;
 	c->addr = WIRE_FILE_ADDRESS;
 	c->len_bytes = WIRE_FILE_BYTES;
@@ -563,7 +575,7 @@ INSIDE uint64_t processor_ns(struct wire_block *b, uint64_t tsc)
 	if (!SELDOM(tsc - b->cpu_tsc >= b->cpu_ticks))
 		return 0;
 	b->cpu_tsc = tsc;
-	return thread_ns();
+	return thread_ns(b);
 }
 
 AGENT void agent_leave(struct wire_block *b)
@@ -574,6 +586,8 @@ AGENT void agent_leave(struct wire_block *b)
 	uint8_t *end = (uint8_t *)(rec + 1) + rec->in_bytes;
 
 	rec->exit_tsc = read_clock(b);
+	if (SELDOM(rec->exit_tsc < rec->enter_tsc)) /* it is not told any more */
+		rec->exit_tsc = rec->enter_tsc;
 	rec->ret = b->ret;
 	rec->cpu_ns = processor_ns(b, rec->exit_tsc);
 	if ((uint64_t)b->ret < (uint64_t)-NR_ERRORS) {

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -336,6 +337,13 @@ static bool is_filter_call(const struct tracee *t)
 	return t->row->id == SC_seccomp || t->row->id == SC_prctl_set_seccomp;
 }
 
+/* The filter will be that of all threads, wherever they are. */
+static bool filters_all(const struct tracee *t)
+{
+	return t->row->id == SC_seccomp && t->regs[0] == SECCOMP_SET_MODE_FILTER &&
+	       t->regs[1] & SECCOMP_FILTER_FLAG_TSYNC;
+}
+
 static bool sets_gs(const struct tracee *t)
 {
 	return t->row->id == SC_arch_prctl && t->regs[0] == ARCH_SET_GS;
@@ -431,8 +439,8 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		t->row = NULL;
 		return;
 	}
-	/* Before it: what the agent tells of calls by may be what the filter refuses. */
-	if (is_filter_call(t) && agent_is_netless(tr))
+	/* Before it: what the agent tells of calls by, or asks, may be what the filter refuses. */
+	if ((is_filter_call(t) && agent_is_netless(tr)) || filters_all(t))
 		agent_turn_off(tr, t);
 	if (forbids_counter(t))
 		agent_lose_counter(tr, t);
