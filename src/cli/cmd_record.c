@@ -156,7 +156,7 @@ static int choose_rows(const struct options *o, bool **ret, struct err *err)
 {
 	AUTO_FREE bool *unwanted = xcalloc(ROW_ID_MAX, sizeof(*unwanted));
 	bool *rows;
-	unsigned int id;
+	unsigned int id, nr = 0;
 	int r;
 
 	*ret = NULL;
@@ -166,9 +166,11 @@ static int choose_rows(const struct options *o, bool **ret, struct err *err)
 	r = mark_words(&o->calls, rows, err);
 	if (!r)
 		r = mark_words(&o->exclude, unwanted, err);
-	for (id = 0; id < ROW_ID_MAX; id++)
+	for (id = 0; id < ROW_ID_MAX; id++) {
 		rows[id] = (rows[id] || !o->calls.len) && !unwanted[id];
-	return r;
+		nr += rows[id];
+	}
+	return r || nr ? r : err_set(err, -EINVAL, "--calls and --exclude leave no call");
 }
 
 /* --path and --exclude-path. */
@@ -324,6 +326,14 @@ static int record(const struct cli *cli, const struct options *o, struct record_
 	if (res.cut_short)
 		cli_warn(cli, "%s: the trace ends before the program: %s", ro->output,
 			 res.why_cut.text);
+	if (res.nr_without_rights)
+		cli_warn(
+			cli,
+			"%llu program%s without the rights of %s own (set-user-id or capabilities), "
+			"which the kernel does not give to what is traced",
+			(unsigned long long)res.nr_without_rights,
+			res.nr_without_rights == 1 ? " ran" : "s ran",
+			res.nr_without_rights == 1 ? "its" : "their");
 	if (res.is_read)
 		cli_warn(cli,
 			 "%s: the program has read it while it was written; "

@@ -80,6 +80,7 @@ struct record_result {
 	/* By an audit of the net; the text is the caller's to free. */
 	bool is_gone; /* the trace is not where it was written */
 	bool is_read; /* by the program */
+	uint64_t nr_without_rights; /* programs that ran without those that their files give */
 	uint64_t nr_caught;
 	char *caught; /* "CALLS from FILE+0xOFFSET: why", a line each; NULL: no audit */
 };

@@ -643,6 +643,8 @@ int sink_open(const char *path, const struct trace_writer_options *options, stru
 	if (options->replace && !lstat(path, &st) && S_ISREG(st.st_mode) && unlink(path) < 0)
 		return err_set(err, -errno, "cannot replace %s", path);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0 && errno == EEXIST && options->replace)
+		return err_set(err, -EEXIST, "cannot replace %s, which is no plain file", path);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot create %s", path);
 	k = xcalloc(1, sizeof(*k));

@@ -20,6 +20,8 @@ commands=$(sed -n 's/^COMMAND(\(.*\))$/\1/p' "$TOP/src/cli/commands.def")
 for c in $commands; do
 	run 0 "$c" -h && cp out dash_h && run 0 help "$c" && cmp -s out dash_h && [ ! -s err ]
 	ok $? "$c -h equals help $c"
+	grep -q "^.BR reprise\\\\-$c (1)" "$TOP/doc/man/reprise.1.in"
+	ok $? "the man page of reprise names $c"
 	# The man page's synopsis without its fonts is the usage that -h prints.
 	"$REPRISE" help --man-synopsis "$c" | sed 's/\\f[BIR]//g; s/\\-/-/g; /^\./d' >synopsis
 	sed -n '1,/^$/s/^\(usage:\|      \) //p' dash_h | cmp -s - synopsis

@@ -188,6 +188,7 @@ def attach_twice():
                    stderr=subprocess.PIPE)
     status, _, err = finish(second)
     equal((status, err.count(b"\n")), (2, 1), f"status, lines of error: {err!r}")
+    expect(f"by process {first.pid}".encode() in err, f"by whom? {err!r}")
     expect(not os.path.exists("second"), "a trace is left behind")
     wait_for_calls(200)
     first.send_signal(signal.SIGINT)

@@ -347,6 +347,31 @@ static bool has_ended(pid_t pid, pid_t tid)
 	return ended;
 }
 
+static pid_t tracer_of(pid_t tid)
+{
+	struct buf text = { 0 };
+	const char *line = NULL;
+	char name[64];
+	pid_t pid;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	if (!io_read_file(name, 65536, &text, NULL))
+		line = strstr(buf_str(&text), "\nTracerPid:");
+	pid = line ? (pid_t)strtol(line + 11, NULL, 10) : 0;
+	buf_release(&text);
+	return pid;
+}
+
+static int say_why(struct err *err, int r, pid_t pid, pid_t tid)
+{
+	pid_t other = tracer_of(tid);
+
+	if (other)
+		return err_set(err, r, "process %d is traced already, by process %d", (int)pid,
+			       (int)other);
+	return err_set(err, r, "cannot attach to thread %d of process %d", (int)tid, (int)pid);
+}
+
 /* Attaches to the threads that are there now. Returns how many were new. */
 static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 {
@@ -358,7 +383,8 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 	snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
 	d = opendir(name);
 	if (!d)
-		return err_set(err, -errno, "cannot look at process %d", (int)pid);
+		return err_set(err, errno == ENOENT ? -ESRCH : -errno, "cannot look at process %d",
+			       (int)pid);
 	while ((de = readdir(d))) {
 		pid_t tid = (pid_t)strtol(de->d_name, NULL, 10);
 		struct tracee *t;
@@ -371,8 +397,7 @@ static int seize_threads(struct tracer *tr, pid_t pid, struct err *err)
 			continue;
 		if (r < 0) {
 			(void)closedir(d);
-			return err_set(err, r, "cannot attach to thread %d of process %d", (int)tid,
-				       (int)pid);
+			return say_why(err, r, pid, tid);
 		}
 		t = tracees_get(&tr->all, tid);
 		t->pid = pid;

@@ -292,7 +292,7 @@ static int put_end(struct tracer *tr)
 	if (!r && no_data.from_ns)
 		r = trace_feed_loss(tr->feed, &no_data);
 	left_out.count = tr->nr_left_out;
-	left_out.note = "calls that touch no path that was asked for";
+	left_out.note = "calls that touch only paths that were not asked for, or none";
 	if (!r && tr->o->paths.wants)
 		r = trace_feed_loss(tr->feed, &left_out);
 	return r;

@@ -320,6 +320,7 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 	tracer_take_held(t, &ev);
 	tracer_put_event(tr, t, &ev);
 	if (args[2].i && geteuid()) {
+		tr->res->nr_without_rights++;
 		args[0] = value_str(
 			&a,
 			"a program with rights of its own (set-user-id or capabilities): it runs without "
