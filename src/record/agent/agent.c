@@ -330,18 +330,11 @@ static void turn_image_off(struct agent_image *im)
 	}
 }
 
-/* In so many looks whoever is at work in the agent has come to see that it is off. */
+/* In so many looks whoever runs has come to do what is waited for. */
 #define LOOKS_MAX 1000u
 
-static bool is_at_work(const struct wire_block *b)
-{
-	uint32_t phase = __atomic_load_n(&b->phase, __ATOMIC_RELAXED);
-
-	return phase == WIRE_BEFORE || phase == WIRE_AFTER;
-}
-
-/* Who has seen that the agent is on may be about to ask for something. */
-static void wait_for_agents(struct tracer *tr, const struct tracee *t)
+void agent_wait_for_others(struct tracer *tr, const struct tracee *t,
+			   bool (*is_done)(const struct tracee *other))
 {
 	unsigned int nr = 0;
 
@@ -351,9 +344,17 @@ static void wait_for_agents(struct tracer *tr, const struct tracee *t)
 		if (other == t || !other->agent || !other->agent->block ||
 		    other->agent->space->image != t->agent->space->image)
 			continue;
-		while (is_at_work(other->agent->block) && nr++ < LOOKS_MAX)
+		while (!is_done(other) && nr++ < LOOKS_MAX)
 			(void)sched_yield();
 	}
+}
+
+/* Who has seen that the agent is on may be about to ask for something. */
+static bool asks_nothing(const struct tracee *other)
+{
+	uint32_t phase = __atomic_load_n(&other->agent->block->phase, __ATOMIC_RELAXED);
+
+	return phase != WIRE_BEFORE && phase != WIRE_AFTER;
 }
 
 void agent_leave_calls(struct tracer *tr, const struct tracee *t)
@@ -362,7 +363,8 @@ void agent_leave_calls(struct tracer *tr, const struct tracee *t)
 		return;
 	netless_stop_others(tr, t);
 	turn_image_off(t->agent->space->image);
-	wait_for_agents(tr, t);
+	if (!agent_is_netless(tr))
+		agent_wait_for_others(tr, t, asks_nothing);
 }
 
 void agent_turn_off(struct tracer *tr, struct tracee *t)

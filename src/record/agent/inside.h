@@ -195,6 +195,9 @@ unsigned int slots_find_free(const struct agent_space *space);
 
 /* All calls of the thread's image are the tracer's from now on. */
 void agent_leave_calls(struct tracer *tr, const struct tracee *t);
+/* Until that is so of all other threads of its image, or does not come to be. */
+void agent_wait_for_others(struct tracer *tr, const struct tracee *t,
+			   bool (*is_done)(const struct tracee *other));
 /* The thread becomes one of this space, with a slot if one is free. */
 void agent_join(struct tracer *tr, struct tracee *t, struct agent_space *space);
 

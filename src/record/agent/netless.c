@@ -11,7 +11,6 @@
  * again, or that the agent had to give up for a signal or a fault. Until it has, it runs by
  * hand: the agent leaves all to the tracer, which stops it at each call.
  */
-#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -113,42 +112,25 @@ static void stop_others(struct tracer *tr, const struct tracee *t)
 	}
 }
 
-/* In so many looks whoever runs has stopped; who is in the kernel stops before he comes back from there. */
-#define LOOKS_MAX 1000u
-
-static bool is_stopped(pid_t tid)
+static bool is_stopped(const struct tracee *other)
 {
 	siginfo_t si = { .si_pid = 0 };
 
-	return waitid(P_PID, (id_t)tid, &si, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
+	return waitid(P_PID, (id_t)other->tid, &si,
+		      WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
 	       si.si_pid;
 }
 
 /*
  * Who still runs free would make calls that nobody sees; and who is about to tell of one must have
- * done so before a filter of the program's can refuse it.
+ * done so before a filter of the program's can refuse it. Who is in the kernel stops before he comes back from there.
  */
-static void wait_for_others(struct tracer *tr, const struct tracee *t)
-{
-	unsigned int nr = 0;
-
-	MAP_EACH (&tr->all.by_tid, e) {
-		const struct tracee *other = e->value;
-
-		if (other == t || !other->agent || !other->agent->block ||
-		    other->agent->space->image != t->agent->space->image)
-			continue;
-		while (!is_stopped(other->tid) && nr++ < LOOKS_MAX)
-			(void)sched_yield();
-	}
-}
-
 void netless_stop_others(struct tracer *tr, const struct tracee *t)
 {
 	if (!agent_is_netless(tr))
 		return;
 	stop_others(tr, t);
-	wait_for_others(tr, t);
+	agent_wait_for_others(tr, t, is_stopped);
 }
 
 /* By which it maps libraries: else these would be there and not be changed. */
