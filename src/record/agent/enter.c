@@ -20,8 +20,7 @@
 #include "base/io.h"
 #include "record/agent/inside.h"
 #include "record/inproc/agent.h"
-
-#define CODE_SELECTOR_64 0x33
+#include "record/ptrace/registers.h"
 
 /* As /proc/self/maps has it. */
 #define MEMORY_NAME "reprise"
@@ -89,7 +88,7 @@ static int64_t map_text(struct tracee *t, uint64_t syscall, const struct maps *m
 	int64_t ret;
 
 	/* With a gs of its own the agent could not find its state. */
-	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != CODE_SELECTOR_64 ||
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != REGISTERS_CODE_64 ||
 	    regs.gs_base || regs.gs)
 		return -EOPNOTSUPP;
 	if (syscall && !remote_is_syscall(t, syscall))

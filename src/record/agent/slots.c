@@ -15,7 +15,6 @@
 #include "record/agent/inside.h"
 
 #define FIRST_SLOTS 4u
-#define SYSCALL_BYTES 2u
 /* By which a new view overlaps the one before: the kernel makes it of something that is mapped. */
 #define OVERLAP_BYTES UINT64_C(4096)
 
@@ -123,7 +122,8 @@ bool agent_make_room(struct tracer *tr, struct tracee *t, uint64_t ip)
 	t->agent->nr_views = space->nr_views;
 	if (space->is_full || space->image->off || space->lost_gs || t->own_filter ||
 	    end_of(space) == WIRE_NR_SLOTS || has_room(tr, t) ||
-	    !remote_is_syscall(t, ip - SYSCALL_BYTES) || !remote_put_back(t, ip - SYSCALL_BYTES))
+	    !remote_is_syscall(t, ip - SITE_SYSCALL_BYTES) ||
+	    !remote_put_back(t, ip - SITE_SYSCALL_BYTES))
 		return false;
 	add_view(tr->agent, t);
 	return true;

@@ -81,7 +81,6 @@ int registers_frame_is_eintr(pid_t tid, bool compat, bool *ret)
 	return 0;
 }
 
-#define CODE_SELECTOR_64 0x33
 #define SYSCALL_BYTES 2
 
 int registers_broken_call(pid_t tid, struct broken_call *ret)
@@ -91,7 +90,7 @@ int registers_broken_call(pid_t tid, struct broken_call *ret)
 	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
 		return -errno;
 	/* Outside of calls the kernel has a number below 0 there. */
-	if (regs.cs != CODE_SELECTOR_64 || (int64_t)regs.orig_rax < 0 ||
+	if (regs.cs != REGISTERS_CODE_64 || (int64_t)regs.orig_rax < 0 ||
 	    (int64_t)regs.rax != -EINTR)
 		return -ENOENT;
 	*ret = (struct broken_call){ regs.orig_rax,

@@ -9,6 +9,9 @@
 
 #include "base/attrs.h"
 
+/* The cs register of a thread whose code has 64 bits. */
+#define REGISTERS_CODE_64 0x33
+
 /* The first argument, as the program has passed it. compat: through a 32-bit interface. */
 MUST_CHECK int registers_set_first(pid_t tid, bool compat, uint64_t value);
 /* At the entry of a call: it is not made, and fails with this error. */
