@@ -116,7 +116,8 @@ uint64_t outlive_entry(const struct agent *a)
 
 uint64_t outlive_remote(const struct agent *a)
 {
-	return a->outlives ? AGENT_ADDRESS(agent_remote) : AGENT_ADDRESS(agent_syscall);
+	return a->outlives ? AGENT_ADDRESS(agent_remote)
+			   : AGENT_ADDRESS(agent_asked) - SITE_SYSCALL_BYTES;
 }
 
 void outlive_guard(struct tracer *tr, const struct tracee *t, bool begin)
