@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,15 +33,12 @@ static long let_go(const struct tracee *t, int request)
 /* False when it has none any more: its end is left for the tracer's next look. */
 static bool wait_for_stop(pid_t tid, int *ret_status)
 {
-	siginfo_t si = { 0 };
-	int no_hang = WNOHANG;
+	siginfo_t si;
 
-	(void)sched_yield(); /* to the thread, on our own CPU */
 	/* No child that could stop is left when it has ended. */
-	while (waitid(P_PID, (id_t)tid, &si, WSTOPPED | __WALL | no_hang) < 0 || !si.si_pid) {
-		if (!no_hang && errno != EINTR)
+	while (waitid(P_PID, (id_t)tid, &si, WSTOPPED | __WALL) < 0) {
+		if (errno != EINTR)
 			return false;
-		no_hang = 0;
 	}
 	*ret_status = si.si_status << 8 | 0x7f; /* as waitpid() has it */
 	return true;

@@ -172,6 +172,18 @@ bool waiting_is_rushed(const struct waiting *w, uint64_t taken_bytes)
 	return true;
 }
 
+static bool has_rings(const struct waiting *w)
+{
+	return w->pause_ns;
+}
+
+static enum waiting_way choose_way(const struct waiting *w)
+{
+	if (w->is_beside)
+		return WAITING_YIELD;
+	return has_rings(w) ? WAITING_SLEEP : w->way;
+}
+
 #define WAIT_LEAST_NS UINT64_C(1000000)
 
 static pid_t sleep_for_any(struct waiting *w, int *ret_status)
@@ -187,14 +199,14 @@ static pid_t sleep_for_any(struct waiting *w, int *ret_status)
 
 pid_t waiting_for_any(struct waiting *w, int *ret_status)
 {
-	bool is_beside = w->is_beside;
+	bool is_tried = !w->is_beside && !has_rings(w);
 	uint64_t from_ns = clock_monotonic_ns(), took_ns;
-	pid_t tid = poll_for_any(is_beside ? WAITING_YIELD : w->way, from_ns, ret_status);
+	pid_t tid = poll_for_any(choose_way(w), from_ns, ret_status);
 
 	w->is_beside = false;
 	if (!tid)
 		tid = sleep_for_any(w, ret_status);
-	if (is_beside)
+	if (!is_tried)
 		return tid;
 	took_ns = clock_monotonic_ns() - from_ns;
 	w->sum_ns += took_ns < LONG_NS ? took_ns : LONG_NS;

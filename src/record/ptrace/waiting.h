@@ -10,7 +10,9 @@
  *
  * So the ways are tried in turn, a number of stops each, and the one in which the
  * program's stops came soonest is used, until the others get their next chance. Of
- * a thread that goes on beside us (beside.h) it is known to be YIELD.
+ * a thread that goes on beside us (beside.h) it is known to be YIELD. Among several with an
+ * agent it is SLEEP: they run for long, and who has yielded to one of them would not see the stop of
+ * another before its time is over.
  *
  * Threads with an agent make few stops, but fill rings. These are looked at
  * again and again, on a CPU of our own if there is one: at once while there is
