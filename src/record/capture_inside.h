@@ -21,13 +21,15 @@
 #define CAPTURE_PATH_MAX 4096 /* as the kernel has it, with the NUL */
 #define CAPTURE_STR_MAX ((size_t)64 << 10)
 #define CAPTURE_ARG_MAX ((size_t)128 << 10) /* one string of an execve, as the kernel has it */
-#define CAPTURE_STRV_MAX_BYTES ((size_t)2 << 20)
+/* All of an execve with their pointers, as the kernel has it; so no more than these, with a letter each. */
+#define CAPTURE_STRV_MAX_BYTES ((size_t)6 << 20)
+#define CAPTURE_STRV_MAX (CAPTURE_STRV_MAX_BYTES / (sizeof(uint64_t) + 2))
 #define CAPTURE_LIST_MAX ((uint64_t)64 << 10)
 #define CAPTURE_DIRENTS_MAX_BYTES ((uint64_t)8 << 20)
 #define CAPTURE_CONTROL_MAX_BYTES ((uint64_t)64 << 10)
 #define CAPTURE_FDSET_MAX_BITS ((uint64_t)1 << 20)
 #define CAPTURE_SOCKADDR_MAX 128
-#define CAPTURE_TARGETS_MAX ((uint64_t)128 << 10) /* of one job */
+#define CAPTURE_TARGETS_MAX ((uint64_t)1 << 20) /* of one job */
 #define CAPTURE_ITEMS_MAX ((uint64_t)256 << 10) /* of all its lists */
 #define CAPTURE_DATA_MAX_BYTES UINT64_C(0x7ffff000) /* no call moves more */
 
@@ -90,6 +92,7 @@ struct capture_scratch {
 	uint8_t *text; /* CAPTURE_ARG_MAX: a long string */
 	VEC(struct capture_target) queue;
 	size_t head;
+	VEC(uint64_t) pointers; /* to strings of an execve */
 };
 
 struct capture_job {

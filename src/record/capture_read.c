@@ -44,6 +44,7 @@ void capture_release(struct capture *c)
 	free(s->text);
 	free(s->shapes);
 	VEC_RELEASE(&s->queue);
+	VEC_RELEASE(&s->pointers);
 	free(s);
 	c->scratch = NULL;
 }
@@ -372,40 +373,40 @@ static void prepare_string(struct capture_target *t)
 		t->want = (size_t)t->len;
 }
 
-/* The pointers of a vector of strings, in the area, each of `width` bytes; their number. */
-static size_t read_string_pointers(struct capture_job *j, uint64_t addr, unsigned int width,
-				   bool *ret_ended)
+/* The pointers of a vector of strings, each of `width` bytes. False: its end is not among them. */
+static bool read_string_pointers(struct capture_job *j, uint64_t addr, unsigned int width)
 {
-	size_t nr = 0;
+	uint8_t page[PAGE_BYTES];
+	size_t nr = 0, got, i;
 
-	*ret_ended = false;
-	while (nr < CAPTURE_LIST_MAX) {
+	j->s->pointers.len = 0;
+	while (nr <= CAPTURE_STRV_MAX) {
 		uint64_t from = addr + nr * width;
 		/* A pointer across two pages is read by itself: a whole one is there or not. */
 		size_t room = (size_t)(PAGE_BYTES - from % PAGE_BYTES) / width;
-		size_t want = room ? room : 1, got, end;
+		size_t want = room ? room : 1;
 
-		if (want > CAPTURE_LIST_MAX - nr)
-			want = CAPTURE_LIST_MAX - nr;
-		got = capture_read(j->c, from, j->s->area + nr * width, want * width) / width;
-		for (end = nr + got; nr < end; nr++) {
-			if (!capture_number(j->s->area + nr * width, width, false)) {
-				*ret_ended = true;
-				return nr;
-			}
+		got = capture_read(j->c, from, page, want * width) / width;
+		for (i = 0; i < got; i++) {
+			uint64_t pointer = capture_number(page + i * width, width, false);
+
+			if (!pointer)
+				return true;
+			VEC_PUSH(&j->s->pointers, pointer);
 		}
 		if (got < want)
 			break;
+		nr += got;
 	}
-	return nr;
+	return false;
 }
 
 /* Read at once: these are arguments of execve, where a few reads more do not matter. */
 static void push_strv(struct capture_job *j, const struct capture_target *t)
 {
 	unsigned int width = j->c->narrow ? sizeof(uint32_t) : sizeof(uint64_t);
-	bool ended;
-	size_t nr = read_string_pointers(j, t->addr, width, &ended), i;
+	bool ended = read_string_pointers(j, t->addr, width);
+	size_t nr = j->s->pointers.len, i;
 
 	if (!nr && !ended)
 		return;
@@ -417,7 +418,7 @@ static void push_strv(struct capture_job *j, const struct capture_target *t)
 
 		elem.a = &strv_elem;
 		elem.dest = &t->dest->items[i];
-		elem.addr = capture_number(j->s->area + i * width, width, false);
+		elem.addr = j->s->pointers.items[i];
 		elem.len = CAPTURE_ARG_MAX;
 		capture_push(j, &elem);
 	}

@@ -56,6 +56,16 @@ def exec_wakers():
         os.unlink("counts")
 
 
+@case("an execve with a hundred thousand arguments")
+def many_arguments():
+    record("sh", "-c", "exec true $(seq 100000)")
+    trace = Trace()
+    trace.must_be_whole()
+    last = trace.events("--call=execve", "--ok")[-1]
+    equal([last["args"]["argv"][i] for i in (0, 1, 65536, -1)], ["true", "1", "65536", "100000"], "arguments")
+    equal(len(last["args"]["argv"]), 100001, "arguments")
+
+
 @case("threads begin and end during execve, twenty times over")
 def exec_race():
     record(TORTURE, "exec-race", "20")
