@@ -169,6 +169,7 @@ NEW_OBJECT(landlock_create_ruleset);
 NEW_OBJECT(mq_open);
 NEW_OBJECT(perf_event_open);
 NEW_OBJECT(ioctl_tiocgptpeer);
+NEW_OBJECT(ioctl_userfaultfd_new);
 NEW_OBJECT(kqueue);
 NEW_OBJECT(shm_open);
 

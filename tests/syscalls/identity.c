@@ -2,6 +2,7 @@
 /* Who a process is. What it sets, it sets to what it has; sessions are begun by a child. */
 #include <linux/capability.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ static void processes(void)
 static void users(void)
 {
 	unsigned int r, e, s;
+	char room[12];
 	long uid, gid;
 
 	uid = t_ok(sys(getuid));
@@ -50,6 +52,11 @@ static void users(void)
 	expect("getresuid(ruid=[%u], euid=[%u], suid=[%u]) = 0", r, e, s);
 	t_ok(sys(getresgid, &r, &e, &s));
 	expect("getresgid(rgid=[%u], egid=[%u], sgid=[%u]) = 0", r, e, s);
+	t_ok(sys(getresuid, room, room + 2, room + 8)); /* over each other */
+	memcpy(&r, room, sizeof(r));
+	memcpy(&e, room + 2, sizeof(e));
+	memcpy(&s, room + 8, sizeof(s));
+	expect("getresuid(ruid=[%u], euid=[%u], suid=[%u]) = 0", r, e, s);
 	expect("getresuid(ruid=NULL, euid=NULL, suid=NULL) = -1 EFAULT");
 	t_fails(sys(getresuid, NULL, NULL, NULL), EFAULT);
 	expect("getresgid(rgid=NULL, egid=NULL, sgid=NULL) = -1 EFAULT");

@@ -259,6 +259,41 @@ static void *fill_pages(void *of)
 	return NULL;
 }
 
+/* Of this process; by the device it needs rights. -1: not here. */
+static int open_faults(bool by_device, int flags)
+{
+	int device, fd;
+
+	if (!by_device)
+		return (int)syscall(SYS_userfaultfd, flags);
+	device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+	fd = device < 0 ? -1 : ioctl(device, USERFAULTFD_IOC_NEW, flags);
+	if (device >= 0)
+		close(device);
+	return fd;
+}
+
+/* unfilled call|device: nobody fills pages, and only who touches them as a user waits for that. */
+int mode_unfilled(int argc, char **argv)
+{
+	int fd = open_faults(argc > 0 && !strcmp(argv[0], "device"),
+			     O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	int null = (int)must(open("/dev/null", O_WRONLY | O_CLOEXEC), "null");
+	int file = (int)must(open("unfilled", O_RDWR | O_CREAT | O_CLOEXEC, 0600), "unfilled");
+	char *p =
+		mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	if (fd < 0 || p == MAP_FAILED || ioctl(fd, UFFDIO_API, &api))
+		return NOT_HERE;
+	range.range = (struct uffdio_range){ (uintptr_t)p, PAGE_BYTES };
+	must(ioctl(fd, UFFDIO_REGISTER, &range), "UFFDIO_REGISTER");
+	/* Of what goes nowhere nothing is read. */
+	return write(null, p, 100) != 100 || write(file, p, 100) != -1 || errno != EFAULT ||
+	       access(p, F_OK) != -1 || errno != EFAULT;
+}
+
 /* filled NR: a thread fills NR pages when they are used, by calls. */
 int mode_filled(int argc, char **argv)
 {

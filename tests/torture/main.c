@@ -203,6 +203,7 @@ static const struct {
 	{ "served", mode_served },
 	{ "guarded", mode_guarded },
 	{ "filled", mode_filled },
+	{ "unfilled", mode_unfilled },
 	{ "processes", mode_processes },
 	{ "bomb", mode_bomb },
 	{ "vfork", mode_vfork },

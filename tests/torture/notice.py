@@ -122,8 +122,18 @@ def guarded():
 
 @case("memory that the program fills when it is used is not waited for")
 def filled():
-    unnoticed("filled", "1", ledger=["DATA_TRUNCATED"] if RECORDER == "ptrace" else [])
+    unnoticed("filled", "1", ledger=["DATA_TRUNCATED"])
     unnoticed("filled", "700", ledger=["DATA_TRUNCATED"])
+
+
+@case("memory that nobody fills is not touched")
+def unfilled():
+    unnoticed("unfilled", "call", ledger=["DATA_TRUNCATED"])
+
+
+@case("memory that nobody fills is not touched: by the device, of which nothing is recorded")
+def unfilled_device():
+    unnoticed("unfilled", "device", options=["--exclude=ioctl"], ledger=["FILTERED", "DATA_TRUNCATED"])
 
 
 @case("more threads than there was room for at first: an agent records them all")

@@ -399,6 +399,27 @@ def only_path():
     equal(Trace().check()[0], 0, "what was left out on request is not missing: status of check")
 
 
+BROKEN_PIPE = """
+import os, sys
+r, w = os.pipe()
+os.close(r)
+for _ in range(int(sys.argv[1])):
+    try:
+        os.write(w, b"x")
+    except BrokenPipeError:
+        pass
+"""
+
+
+@case("calls that are left out, and that a signal comes into, are counted")
+def left_out_with_signals():
+    counts = []
+    for nr in ("0", "1000"):
+        record("python3", "-Sc", BROKEN_PIPE, nr, options=["--force", "--path=/nope"])
+        counts.append(int(re.search(r"FILTERED.* count=(\d+)", Trace().ledger()[0])[1]))
+    expect(counts[1] - counts[0] > 900, f"of 1000 more calls {counts[1] - counts[0]} more were left out")
+
+
 @case("a glob, and all but a path")
 def glob_path():
     events = record_paths("--path=d/*a")

@@ -64,14 +64,19 @@ static uint64_t find(struct copies *c, uint64_t addr, const uint8_t **ret)
 	return n ? n : find_in(c, c->start, from, addr, ret);
 }
 
-/* Vectors may overlap, and be of different lengths: if there is one, a copy that has all of the stretch. */
+/* So many copies are looked at for what is short, and may be a string of which there is no more. */
+#define LOOKS_FOR_SHORT 32u
+#define SHORT_MOST_BYTES 4096u
+
+/* What they are of may overlap, and be of different lengths: if there is one, a copy that has all of the stretch. */
 static uint64_t find_whole(struct copies *c, uint64_t addr, uint64_t len, const uint8_t **ret)
 {
-	uint64_t best = find(c, addr, ret);
+	uint64_t best = find(c, addr, ret),
+		 looks = len > SHORT_MOST_BYTES ? UINT64_MAX : LOOKS_FOR_SHORT;
 	struct wire_copy copy;
 	const uint8_t *at = c->start, *bytes;
 
-	while (best && best < len && at < c->end && (bytes = read_copy(c, at, &copy))) {
+	while (best && best < len && looks-- && at < c->end && (bytes = read_copy(c, at, &copy))) {
 		if (addr >= copy.addr && addr - copy.addr < copy.len_bytes &&
 		    copy.len_bytes - (addr - copy.addr) > best) {
 			best = copy.len_bytes - (addr - copy.addr);
@@ -81,9 +86,6 @@ static uint64_t find_whole(struct copies *c, uint64_t addr, uint64_t len, const 
 	}
 	return best;
 }
-
-/* Strings are asked for by so much at most, and are mostly shorter. */
-#define STRING_MOST_BYTES 4096
 
 static ssize_t read_copies(struct memory *m, const struct iovec *local, const struct iovec *remote,
 			   unsigned int nr)
@@ -95,9 +97,7 @@ static ssize_t read_copies(struct memory *m, const struct iovec *local, const st
 	for (i = 0; i < nr; i++) {
 		const uint8_t *bytes = NULL;
 		uint64_t addr = (uintptr_t)remote[i].iov_base;
-		uint64_t have = remote[i].iov_len > STRING_MOST_BYTES
-					? find_whole(c, addr, remote[i].iov_len, &bytes)
-					: find(c, addr, &bytes);
+		uint64_t have = find_whole(c, addr, remote[i].iov_len, &bytes);
 		size_t n = have < remote[i].iov_len ? (size_t)have : remote[i].iov_len;
 
 		if (n)
@@ -349,14 +349,18 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	return true;
 }
 
-static bool take_record(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
-			const uint8_t *bytes, uint64_t now_ns)
+/* False: no calls are left out. */
+static bool leave_out(struct tracer *tr, const struct tracee *t)
 {
-	if (!(rec->nr & WIRE_LEFT_OUT))
-		return put_record(tr, t, rec, bytes, now_ns);
 	tr->nr_left_out++;
 	t->agent->space->nr_calls++;
 	return tr->o->paths.wants;
+}
+
+static bool take_record(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
+			const uint8_t *bytes, uint64_t now_ns)
+{
+	return rec->nr & WIRE_LEFT_OUT ? leave_out(tr, t) : put_record(tr, t, rec, bytes, now_ns);
 }
 
 /* The program has written into its ring: what is in it is lost, and it gets no more. */
@@ -490,6 +494,10 @@ bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 	memcpy(&rec, bytes, sizeof(rec));
 	if (rec.in_bytes > size - at - sizeof(rec))
 		return false;
+	if (rec.nr & WIRE_LEFT_OUT) {
+		(void)leave_out(tr, t);
+		return false;
+	}
 	in = copies_of(bytes + sizeof(rec), rec.in_bytes);
 	if (!take_head(tr, t, &rec))
 		return false;

@@ -32,6 +32,8 @@ static bool is_left_to_tracer(const struct row *row)
 	case SC_sched_getaffinity: /* may be bound to a CPU for a moment: see beside.h */
 	case SC_sched_setaffinity:
 	case SC_fanotify_mark: /* after it, files may not be opened: see tree_may_open() */
+	case SC_userfaultfd: /* after it, to look at memory may be to wait for ever */
+	case SC_ioctl_userfaultfd_new:
 	case SC_setsid:
 	case SC_fork:
 	case SC_vfork:

@@ -375,7 +375,7 @@ static bool dispatches_calls(const struct tracee *t)
 /* Its memory may come to be there only when a thread of its own has seen to that (userfaultfd). */
 static bool sees_to_faults(const struct tracee *t)
 {
-	return t->row->id == SC_userfaultfd ||
+	return t->row->id == SC_userfaultfd || t->row->id == SC_ioctl_userfaultfd_new ||
 	       (t->row->id == SC_ioctl && (uint32_t)t->regs[1] == UFFDIO_REGISTER);
 }
 
@@ -446,7 +446,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		agent_lose_counter(tr, t);
 	if (sets_clocks(t))
 		agent_lose_clock(tr, t);
-	if (dispatches_calls(t))
+	if (dispatches_calls(t) || sees_to_faults(t))
 		agent_turn_off(tr, t);
 	if (!t->recorded || tr->silent) {
 		enter_unrecorded(tr, t);

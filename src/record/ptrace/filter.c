@@ -14,8 +14,11 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 #include "base/mem.h"
 #include "model/wire.h"
@@ -77,6 +80,16 @@ static void put_agent(struct program *p)
 	put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 }
 
+/* Of commands that nobody wants to see, those that we have to. Goes on with the number of the call. */
+static void put_commands(struct program *p, uint32_t to_tracer)
+{
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4);
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]), 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, USERFAULTFD_IOC_NEW, 0, 1);
+	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
 void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct sock_fprog *ret)
 {
 	const uint32_t to_tracer = SECCOMP_RET_TRACE | mark;
@@ -89,6 +102,8 @@ void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct soc
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_AUDIT_ARCH, 1, 0);
 	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	if (!filter_wants_nr(wanted, SYS_ioctl))
+		put_commands(p, to_tracer);
 	for (nr = 1; nr < NR_MAX; nr++) {
 		bool before = filter_wants_nr(wanted, nr - 1);
 

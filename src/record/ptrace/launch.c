@@ -236,6 +236,14 @@ int tracer_launch(struct tracer *tr, struct err *err)
 
 /* Attaching. */
 
+/* By it, a program sees to faults of its memory. */
+static bool is_userfaultfd(const char *target, ssize_t len)
+{
+	static const char name[] = "anon_inode:[userfaultfd]";
+
+	return len == (ssize_t)strlen(name) && !memcmp(target, name, strlen(name));
+}
+
 static int note_descriptor(struct tracer *tr, struct tracee *t, int fd, bool before_exec)
 {
 	struct event ev = { .row = row_by_id(EV_found_fd) };
@@ -252,6 +260,7 @@ static int note_descriptor(struct tracer *tr, struct tracee *t, int fd, bool bef
 	len = readlink(name, target, sizeof(target));
 	if (len < 0 || stat(name, &st) < 0)
 		return 0; /* closed meanwhile */
+	tr->memory.may_wait |= is_userfaultfd(target, len);
 	snprintf(name, sizeof(name), "/proc/%d/fdinfo/%d", (int)t->tid, fd);
 	if (!io_read_file(name, 65536, &info, NULL))
 		(void)sscanf(buf_str(&info), "pos: %llu flags: %o", &offset, &flags);
