@@ -294,6 +294,23 @@ def stop_recorder_alone():
     equal(len(trace.events("--call=stopped")), 2, "stops in the trace")
 
 
+@case("a process that is not of the job, and makes calls all the time, does not keep it from being stopped")
+def stop_beside_other():
+    script = 'TORTURE_COUNTS=other.counts setsid "$0" loop >/dev/null & echo $! >other; exec "$0" handle 15'
+    p, pid = start_recording("sh", "-c", script, TORTURE, preexec_fn=os.setpgrp)
+    for _ in range(2):
+        wait_for_calls(50)
+        os.kill(p.pid, signal.SIGTSTP)
+        wait_until(lambda: state_of(p.pid) == "T", "the recorder is stopped")
+        expect(state_of(pid) in "tT", "the program is not stopped")
+        os.kill(p.pid, signal.SIGCONT)
+    with open("other", encoding="ascii") as f:
+        os.kill(int(f.read()), signal.SIGKILL)
+    os.kill(pid, signal.SIGTERM)
+    equal(finish(p)[0], 5, "exit status")
+    Trace().must_be_whole(KILLED)
+
+
 @case("a program that takes no notice of Ctrl-Z is not stopped, nor is the recorder")
 def control_z_ignored():
     p, pid = start_recording("sh", "-c", "trap '' TSTP; exec \"$0\" loop", TORTURE,

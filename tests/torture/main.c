@@ -203,6 +203,8 @@ static const struct {
 	{ "served", mode_served },
 	{ "guarded", mode_guarded },
 	{ "filled", mode_filled },
+	{ "crowd", mode_crowd },
+	{ "shared-files", mode_shared_files },
 	{ "unfilled", mode_unfilled },
 	{ "processes", mode_processes },
 	{ "bomb", mode_bomb },

@@ -126,6 +126,12 @@ def filled():
     unnoticed("filled", "700", ledger=["DATA_TRUNCATED"])
 
 
+@case("descriptors that another process has too are not touched")
+def shared_files():
+    for _ in range(20):
+        unnoticed("shared-files")
+
+
 @case("memory that nobody fills is not touched")
 def unfilled():
     unnoticed("unfilled", "call", ledger=["DATA_TRUNCATED"])

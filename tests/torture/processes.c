@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +48,70 @@ int mode_processes(int argc, char **argv)
 	for (i = nr < 10 ? 0 : nr - 10; i < nr; i++)
 		wait_for(pids[i % 10]);
 	return 0;
+}
+
+static __attribute__((noreturn)) void call_without_end(void)
+{
+	char byte;
+	int fd = (int)must(open("/dev/zero", O_RDONLY | O_CLOEXEC), "zero");
+
+	for (;;)
+		must(read(fd, &byte, 1), "read");
+}
+
+/* crowd N: a process makes some calls while N younger ones make calls all the time. */
+int mode_crowd(int argc, char **argv)
+{
+	unsigned long nr = argc > 0 ? strtoul(argv[0], NULL, 10) : 12, i;
+	pid_t *pids = calloc(nr, sizeof(*pids)), worker = (pid_t)must(fork(), "fork");
+
+	if (!worker) {
+		usleep(50000);
+		some_calls("crowd", 20, 1);
+		_exit(0);
+	}
+	for (i = 0; i < nr; i++) {
+		pids[i] = (pid_t)must(fork(), "fork");
+		if (!pids[i])
+			call_without_end();
+	}
+	wait_for(worker);
+	for (i = 0; i < nr; i++) {
+		must(kill(pids[i], SIGKILL), "kill");
+		must(waitpid(pids[i], NULL, 0), "waitpid");
+	}
+	free(pids);
+	return 0;
+}
+
+/* shared-files: another process has the same descriptors, and each must find what it has put there. */
+int mode_shared_files(int argc, char **argv)
+{
+	_Atomic int *state = mmap(NULL, sizeof(*state), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int fd = (int)must(open("/dev/null", O_RDONLY | O_CLOEXEC), "null"), nr_gone = 0, i;
+	pid_t pid = (pid_t)must(syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0), "clone");
+
+	(void)argc;
+	(void)argv;
+	if (!pid) {
+		while (!*state)
+			;
+		for (i = 0; i < 200; i++)
+			(void)getppid();
+		*state = 2;
+		_exit(0);
+	}
+	close(fd);
+	for (i = 0; i < 2000 || *state != 2; i++) {
+		if (i == 1000)
+			*state = 1;
+		nr_gone += dup2(STDIN_FILENO, fd) != fd;
+		nr_gone += fcntl(fd, F_GETFD) < 0;
+		nr_gone += close(fd) < 0;
+	}
+	wait_for(pid);
+	return nr_gone != 0;
 }
 
 static void bomb(unsigned int depth, _Atomic int *alive)

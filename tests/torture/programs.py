@@ -56,6 +56,16 @@ def exec_wakers():
         os.unlink("counts")
 
 
+@case("a process among younger ones that make calls all the time")
+def crowd():
+    for nr in ("6", "24"):
+        record(TORTURE, "crowd", nr, options=["--force", "--contents=0"])
+        trace = Trace()
+        trace.must_be_complete(KILLED)
+        trace.must_have_counts()
+        os.unlink("counts")
+
+
 @case("an execve with a hundred thousand arguments")
 def many_arguments():
     record("sh", "-c", "exec true $(seq 100000)")

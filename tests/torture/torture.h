@@ -100,6 +100,8 @@ int mode_limit_later(int argc, char **argv);
 int mode_served(int argc, char **argv);
 int mode_guarded(int argc, char **argv);
 int mode_filled(int argc, char **argv);
+int mode_crowd(int argc, char **argv);
+int mode_shared_files(int argc, char **argv);
 int mode_unfilled(int argc, char **argv);
 
 int mode_block_signals(int argc, char **argv);

@@ -35,7 +35,7 @@ bool agent_at_stop(struct tracer *tr, struct tracee *t)
 	return false;
 }
 
-void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tracee *t)
+void agent_new_thread(struct tracer *tr, struct tracee *parent, struct tracee *t)
 {
 	(void)tr;
 	(void)parent;

@@ -158,7 +158,7 @@ void agent_first_stop(struct tracee *t)
 		     slots_address(at->space, at->slot)); /* fails when it is gone */
 }
 
-void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tracee *t)
+void agent_new_thread(struct tracer *tr, struct tracee *parent, struct tracee *t)
 {
 	struct agent_space *space = parent->agent ? parent->agent->space : NULL;
 

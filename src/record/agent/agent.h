@@ -55,7 +55,7 @@ uint64_t agent_nr_unseen_places(const struct agent *a);
  */
 bool agent_at_stop(struct tracer *tr, struct tracee *t);
 /* The parent's stop told of a new thread, which may or may not have stopped itself. */
-void agent_new_thread(struct tracer *tr, const struct tracee *parent, struct tracee *t);
+void agent_new_thread(struct tracer *tr, struct tracee *parent, struct tracee *t);
 /* The thread is stopped and is about to run for the first time. */
 void agent_first_stop(struct tracee *t);
 /* The thread is gone; a call that it was making is unfinished. */

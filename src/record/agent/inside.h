@@ -152,7 +152,7 @@ struct agent_hope {
 };
 
 /* A child with memory of its own may hope for what its parent could. */
-void agent_hope_copy(const struct tracee *parent, struct tracee *t);
+void agent_hope_copy(struct tracee *parent, struct tracee *t);
 /* A file was mapped as text. The thread has hope. */
 void agent_hope_map(struct tracee *t, uint64_t start, uint64_t len, uint64_t ip);
 void agent_hope_end(struct tracee *t);

@@ -21,6 +21,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,10 +128,15 @@ void agent_enter_image(struct tracer *tr, struct tracee *t, uint64_t ip)
 	t->hope->first_ip = ip;
 }
 
-void agent_hope_copy(const struct tracee *parent, struct tracee *t)
+void agent_hope_copy(struct tracee *parent, struct tracee *t)
 {
 	if (!parent->hope || t->hope || t->space == parent->space)
 		return;
+	/* To enter one is to open files there, and the other one would find their numbers taken. */
+	if (parent->clone_flags & CLONE_FILES) {
+		agent_hope_end(parent);
+		return;
+	}
 	t->hope = xmalloc(sizeof(*t->hope));
 	memcpy(t->hope, parent->hope, sizeof(*t->hope));
 	t->hope->nr_calls = 0;

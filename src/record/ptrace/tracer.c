@@ -4,12 +4,14 @@
  * thread has one.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "record/ptrace/beside.h"
 #include "record/ptrace/tracer.h"
 
@@ -102,7 +104,7 @@ static pid_t take_before_waker(struct tracer *tr, int *ret_status)
 	pid_t tid = 0;
 
 	if (tr->waker.tracee && tr->waker.nr_stops++ < HOLD_BACK_STOPS)
-		tid = waitpid(-1, ret_status, __WALL | WNOHANG);
+		tid = waiting_look(&tr->waiting, ret_status);
 	if (tid <= 0)
 		let_waker_go(tr);
 	return tid > 0 ? tid : 0;
@@ -367,19 +369,21 @@ static void wait_for_child(struct tracer *tr)
 
 /*
  * Who shares the terminal stops at the same time as the command: what has not done
- * so within some ms will be seen when we go on.
+ * so within some ms will be seen when we go on. Others may make stops without end.
  */
 #define QUIET_MS 10u
+#define QUIET_WITHIN_NS UINT64_C(50000000)
 
 static void stop_with_job(struct tracer *tr)
 {
+	uint64_t until_ns = tracer_now(tr) + QUIET_WITHIN_NS;
 	unsigned int nr_ms = 0;
 	int status;
 	pid_t tid;
 
 	let_waker_go(tr);
-	while (nr_ms < QUIET_MS) {
-		tid = waitpid(-1, &status, __WALL | WNOHANG);
+	while (nr_ms < QUIET_MS && tracer_now(tr) < until_ns) {
+		tid = waiting_look(&tr->waiting, &status);
 		if (tid > 0)
 			on_status(tr, tid, status);
 		else
@@ -408,13 +412,42 @@ static pid_t wait_and_drain(struct tracer *tr, int *ret_status)
 			errno = EINTR;
 			return -1;
 		}
-		tid = waitpid(-1, ret_status, __WALL | WNOHANG);
+		tid = waiting_look(&tr->waiting, ret_status);
 		if (tid)
 			return tid;
 		taken = agent_drain_all(tr);
 		waiting_note_rings(&tr->waiting, taken, clock_monotonic_ns());
 	}
 	return waiting_for_any(&tr->waiting, ret_status);
+}
+
+/* So many stops without a pause, or as many as there are threads, and all are asked in turn. */
+#define IN_A_ROW_MIN 16u
+
+/*
+ * The kernel shows the stops of the youngest threads first: if these are faster than we are, older ones
+ * would never be served.
+ */
+static void serve_all(struct tracer *tr)
+{
+	VEC(pid_t) tids = { 0 };
+	int status;
+	size_t i;
+
+	if (tr->waiting.nr_in_a_row < IN_A_ROW_MIN ||
+	    tr->waiting.nr_in_a_row < tr->all.by_tid.nr_live)
+		return;
+	tr->waiting.nr_in_a_row = 0;
+	MAP_EACH (&tr->all.by_tid, e) {
+		const struct tracee *t = e->value;
+
+		VEC_PUSH(&tids, t->tid);
+	}
+	for (i = 0; i < tids.len; i++) {
+		if (waitpid(tids.items[i], &status, __WALL | WNOHANG) > 0)
+			on_status(tr, tids.items[i], status);
+	}
+	VEC_RELEASE(&tids);
 }
 
 void tracer_loop(struct tracer *tr)
@@ -433,6 +466,7 @@ void tracer_loop(struct tracer *tr)
 			break;
 		if (tid > 0)
 			on_status(tr, tid, status);
+		serve_all(tr);
 		if (jobs_must_stop(tr))
 			stop_with_job(tr);
 		now = tracer_now(tr);

@@ -13,16 +13,25 @@
 /* A program that computes or sleeps says nothing of how soon a stop is seen. */
 #define LONG_NS UINT64_C(200000)
 
-static pid_t poll_for_any(enum waiting_way way, uint64_t from_ns, int *ret_status)
+pid_t waiting_look(struct waiting *w, int *ret_status)
 {
 	pid_t tid = waitpid(-1, ret_status, __WALL | WNOHANG);
+
+	w->nr_in_a_row = tid > 0 ? w->nr_in_a_row + 1 : 0;
+	return tid;
+}
+
+static pid_t poll_for_any(struct waiting *w, enum waiting_way way, uint64_t from_ns,
+			  int *ret_status)
+{
+	pid_t tid = waiting_look(w, ret_status);
 
 	if (tid || way == WAITING_SLEEP)
 		return tid;
 	do {
 		/* Whoever else could run here shall: the program, above all. */
 		(void)sched_yield();
-		tid = waitpid(-1, ret_status, __WALL | WNOHANG);
+		tid = waiting_look(w, ret_status);
 	} while (!tid && way == WAITING_POLL && clock_monotonic_ns() - from_ns < POLL_NS);
 	return tid;
 }
@@ -201,7 +210,7 @@ pid_t waiting_for_any(struct waiting *w, int *ret_status)
 {
 	bool is_tried = !w->is_beside && !has_rings(w);
 	uint64_t from_ns = clock_monotonic_ns(), took_ns;
-	pid_t tid = poll_for_any(choose_way(w), from_ns, ret_status);
+	pid_t tid = poll_for_any(w, choose_way(w), from_ns, ret_status);
 
 	w->is_beside = false;
 	if (!tid)

@@ -38,6 +38,7 @@ enum waiting_way {
 /* Zeroed at first. */
 struct waiting {
 	bool is_beside; /* the thread that was let go last */
+	unsigned int nr_in_a_row; /* stops that were there when we looked */
 	enum waiting_way way;
 	unsigned int nr_stops; /* of this turn */
 	unsigned int nr_turns;
@@ -57,6 +58,8 @@ struct waiting {
 #define WAITING_TICK_NS UINT64_C(250000000)
 void waiting_set_timer(uint64_t interval_ns, struct itimerval *ret_old);
 
+/* As waitpid() for any thread, without waiting. */
+pid_t waiting_look(struct waiting *w, int *ret_status);
 /* As waitpid() for any thread; with rings it ends with EINTR when it is time to look at them. */
 pid_t waiting_for_any(struct waiting *w, int *ret_status);
 /* Whether rings keep us busy, and nobody else belongs on our CPU. */
