@@ -54,6 +54,21 @@ def adds_up():
     must_be_inside()
 
 
+@case("a program that its loader was told to run is as one that is run itself")
+def by_loader():
+    loader = "/lib64/ld-linux-x86-64.so.2"
+    if not os.path.exists(loader):
+        raise Skipped(f"there is no {loader}")
+    caught = []
+    for words in ([TORTURE], [loader, TORTURE]):
+        record(*words, "calls", "2000", options=AUDIT)
+        Trace().must_be_complete()
+        must_be_inside()
+        caught.append(int(Trace().meta()["net_caught"]))
+        os.unlink("counts")
+    expect(caught[1] < caught[0] + 20, f"calls that the net has caught: {caught}")
+
+
 @case("the same of a static program")
 def static():
     if not os.path.exists(STATIC):

@@ -468,10 +468,20 @@ static int open_text(struct tracer *tr, const struct tracee *t, const struct map
 	return open(name, O_RDONLY | O_CLOEXEC);
 }
 
+/* A loader that was run by its own name, to load the program that it is given: ld-linux-x86-64.so.2, or musl's libc.so. */
+static bool is_loader_by_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return !strcmp(name, "libc.so") || (!strncmp(name, "ld", 2) && strstr(name, ".so"));
+}
+
 /* At the execve what is not the program's is the loader's; later it is where the image began. */
 static bool is_loader(const struct map_line *m, bool of_program, const struct agent_hope *hope)
 {
-	return !of_program && (!hope || (hope->first_ip >= m->start && hope->first_ip < m->end));
+	if (of_program && !is_loader_by_name(m->path))
+		return false;
+	return !hope || (hope->first_ip >= m->start && hope->first_ip < m->end);
 }
 
 static bool was_loaded(const struct agent_space *space, const struct map_line *m,
@@ -504,7 +514,8 @@ static void patch_mapped(struct tracer *tr, struct tracee *t, const struct map_l
 	(void)fstatat(AT_FDCWD, name, &exe, AT_STATX_DONT_SYNC); /* or no text is the program's */
 	if (!fstat(fd, &st) && st.st_ino == m->ino) {
 		of_program = st.st_ino == exe.st_ino && st.st_dev == exe.st_dev;
-		if (is_loader(m, of_program, hope) && !loaded) {
+		if (is_loader(m, of_program, hope) && !loaded &&
+		    (!of_program || !space->loader_start)) {
 			space->loader_start = m->start;
 			space->loader_end = m->end;
 		}
