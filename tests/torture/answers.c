@@ -259,6 +259,10 @@ static void *fill_pages(void *of)
 	return NULL;
 }
 
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xaa, 0) /* since Linux 6.1 */
+#endif
+
 /* Of this process; by the device it needs rights. -1: not here. */
 static int open_faults(bool by_device, int flags)
 {

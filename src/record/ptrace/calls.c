@@ -557,6 +557,7 @@ bool calls_are_seen(const struct row *row, const bool *wanted)
 	case SC_setsid:
 	case SC_setpgid:
 	case SC_userfaultfd:
+	case SC_ioctl_userfaultfd_new:
 	case SC_fanotify_mark:
 	case SC_unshare: /* of clocks */
 	case SC_setns:

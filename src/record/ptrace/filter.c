@@ -14,10 +14,8 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <linux/userfaultfd.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #include "base/mem.h"
@@ -80,14 +78,21 @@ static void put_agent(struct program *p)
 	put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 }
 
-/* Of commands that nobody wants to see, those that we have to. Goes on with the number of the call. */
-static void put_commands(struct program *p, uint32_t to_tracer)
+/* Of an ioctl that nobody wants to see, the commands that we have to. Goes on with the number of the call. */
+static void put_commands(struct program *p, const bool *wanted, uint32_t to_tracer)
 {
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4);
-	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]), 0, 0);
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, USERFAULTFD_IOC_NEW, 0, 1);
-	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
-	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	const struct row_variant *v;
+	size_t i;
+
+	for (i = 0; (v = row_variant_at(i)); i++) {
+		if (v->base != SC_ioctl || !calls_are_seen(row_by_id(v->id), wanted))
+			continue;
+		put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4);
+		put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]), 0, 0);
+		put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)v->value, 0, 1);
+		put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
+		put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	}
 }
 
 void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct sock_fprog *ret)
@@ -103,7 +108,7 @@ void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct soc
 	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	if (!filter_wants_nr(wanted, SYS_ioctl))
-		put_commands(p, to_tracer);
+		put_commands(p, wanted, to_tracer);
 	for (nr = 1; nr < NR_MAX; nr++) {
 		bool before = filter_wants_nr(wanted, nr - 1);
 
