@@ -277,15 +277,20 @@ def control_z():
         equal([e["args"]["signal"] for e in trace.events("--call=" + row)], [wanted] * 3, row)
 
 
-@case("a stop signal to the recorder alone is for the program, and so is SIGCONT")
-def stop_recorder_alone():
-    p, pid = start_recording(TORTURE, "handle", str(int(signal.SIGTERM)), preexec_fn=os.setpgrp)
+def stop_twice(p, pid):
+    """By signals to the recorder alone."""
     for _ in range(2):
         wait_for_calls(50)
         os.kill(p.pid, signal.SIGTSTP)
         wait_until(lambda: state_of(p.pid) == "T", "the recorder is stopped")
         expect(state_of(pid) in "tT", "the program is not stopped")
         os.kill(p.pid, signal.SIGCONT)
+
+
+@case("a stop signal to the recorder alone is for the program, and so is SIGCONT")
+def stop_recorder_alone():
+    p, pid = start_recording(TORTURE, "handle", str(int(signal.SIGTERM)), preexec_fn=os.setpgrp)
+    stop_twice(p, pid)
     wait_for_calls(50)
     os.kill(pid, signal.SIGTERM)
     equal(finish(p)[0], 5, "exit status")
@@ -298,12 +303,7 @@ def stop_recorder_alone():
 def stop_beside_other():
     script = 'TORTURE_COUNTS=other.counts setsid "$0" loop >/dev/null & echo $! >other; exec "$0" handle 15'
     p, pid = start_recording("sh", "-c", script, TORTURE, preexec_fn=os.setpgrp)
-    for _ in range(2):
-        wait_for_calls(50)
-        os.kill(p.pid, signal.SIGTSTP)
-        wait_until(lambda: state_of(p.pid) == "T", "the recorder is stopped")
-        expect(state_of(pid) in "tT", "the program is not stopped")
-        os.kill(p.pid, signal.SIGCONT)
+    stop_twice(p, pid)
     with open("other", encoding="ascii") as f:
         os.kill(int(f.read()), signal.SIGKILL)
     os.kill(pid, signal.SIGTERM)
