@@ -213,6 +213,8 @@ static void others(char *p)
 		expect("close(fd=%ld) = 0", fd);
 		t_ok(sys(close, fd));
 	}
+	expect("ioctl_userfaultfd_new(fd=-1, flags=O_CLOEXEC) = -1 EBADF");
+	t_fails(sys(ioctl, -1, 0xaa00, O_CLOEXEC), EBADF);
 	r = sys(userfaultfd, 0x10);
 	expect("userfaultfd(flags=0x10) = %s", outcome(r));
 	r = sys(membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
