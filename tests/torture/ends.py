@@ -490,9 +490,10 @@ def on_full(*options, mode=("calls", "4000", "7"), **more):
     return finish(p)
 
 
-def must_be_readable_part():
+def must_be_readable_part(at_least=11):
     status, out, err = run(REPRISE, "show", "--call=pwrite64", "trace")
-    expect(out.count(b"\n") > 10, f"show gives no events (status {status}, {err!r})")
+    got = out.count(b"\n")
+    expect(got >= at_least, f"show gives {got} events, expected {at_least} (status {status}, {err!r})")
 
 
 @case("a file-size limit and --on-full=continue: the program ends as it would alone")
@@ -569,13 +570,13 @@ def full_stop():
         os.unlink("counts")
 
 
-def must_be_cut(err):
+def must_be_cut(err, at_least=11):
     """A limit has ended the recording: a warning, a trace that is closed, the cut in its ledger."""
     expect(b"trace" in err, f"no warning: {err!r}")
     _, check = Trace().check()
     equal((check["intact"], check["closed"]), (True, True), "intact, closed")
     expect(check["ledger"] > 0, "the ledger does not say that the trace ends early")
-    must_be_readable_part()
+    must_be_readable_part(at_least)
 
 
 @case("--max-size ends the recording, the program goes on")
@@ -712,14 +713,15 @@ def max_time_asleep():
 
 @case("--max-time breaks off no wait of the program")
 def max_time_patient():
-    p = start(record_argv(TORTURE, "patient", options=["--max-time=300ms", "--contents=0"]), stderr=subprocess.PIPE)
+    p = start(record_argv(TORTURE, "patient", options=["--max-time=1s", "--contents=0"]), stderr=subprocess.PIPE)
     wait_until(lambda: nr_done() > 0, "the program begins")
-    time.sleep(1)
+    time.sleep(2)
     with open("stop", "w", encoding="utf-8"):
         pass
     status, _, err = finish(p)
     equal(status, 0, f"exit status\n{err.decode()}")
-    must_be_cut(err)
+    # The program makes 50 calls a second at most, and a loaded machine may start it late.
+    must_be_cut(err, at_least=1)
 
 
 sys.exit(run_cases(sys.argv[4:]))
