@@ -15,6 +15,8 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/spill.h"
+#include "scratch.h"
 
 /* map */
 
@@ -175,12 +177,80 @@ static void test_heap_sorts(void **state)
 	VEC_RELEASE(&heap);
 }
 
+/* spill */
+
+#define PIECE_BYTES ((size_t)64 << 10)
+#define NR_PIECES 1024u
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*u %llu", &pages), 1);
+	(void)fclose(f); /* only read from */
+	return pages * 4096;
+}
+
+/* 64 MiB, of which 1 MiB is memory: all keep what is written there, and most are not resident. */
+static void test_spill(void **state)
+{
+	static uint8_t *pieces[NR_PIECES];
+	struct spill s;
+	char *dir = xstrdup(scratch_path("spill"));
+	uint64_t before;
+	unsigned int i;
+
+	(void)state;
+	*strrchr(dir, '/') = 0;
+	spill_init(&s, dir, 1 << 20);
+	before = resident_bytes();
+	for (i = 0; i < NR_PIECES; i++) {
+		pieces[i] = spill_take(&s, PIECE_BYTES, true);
+		if (i > NR_PIECES / 2 && s.fd < 0)
+			skip(); /* no file can be had there */
+		assert_non_null(pieces[i]);
+		assert_true(!pieces[i][0] && !pieces[i][PIECE_BYTES - 1]);
+		memset(pieces[i], (int)i, PIECE_BYTES);
+		spill_relax(&s);
+	}
+	assert_true(s.memory_bytes <= 1 << 20);
+	spill_give_back(&s, pieces[0]);
+	spill_give_back(&s, pieces[NR_PIECES - 1]);
+	spill_give_back(&s, NULL);
+	for (i = 1; i < NR_PIECES - 1; i++) {
+		assert_true(pieces[i][0] == (uint8_t)i && pieces[i][PIECE_BYTES - 1] == (uint8_t)i);
+		spill_relax(&s);
+	}
+	assert_true(resident_bytes() < before + (40 << 20));
+	spill_release(&s);
+	free(dir);
+}
+
+static void test_spill_without_file(void **state)
+{
+	static const char *const dirs[] = { NULL, "/nowhere/at/all" };
+	struct spill s;
+	unsigned int i, nr;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		spill_init(&s, dirs[i], PIECE_BYTES);
+		for (nr = 0; spill_take(&s, PIECE_BYTES, false); nr++)
+			;
+		assert_int_equal(nr, SPILL_WITHOUT_FILE);
+		spill_release(&s);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_map_grows), cmocka_unit_test(test_map_removes),
 		cmocka_unit_test(test_map_churn), cmocka_unit_test(test_map_keys_are_bytes),
 		cmocka_unit_test(test_vec),	  cmocka_unit_test(test_heap_sorts),
+		cmocka_unit_test(test_spill),	  cmocka_unit_test(test_spill_without_file),
 	};
 
 	return cmocka_run_group_tests_name("containers", tests, NULL, NULL);
