@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -114,4 +115,22 @@ int io_read_file(const char *path, size_t max_bytes, struct buf *ret, struct err
 		if ((size_t)n < step)
 			return 0;
 	}
+}
+
+int io_create_file(const char *path, bool replace, unsigned int mode, struct err *err)
+{
+	struct stat st;
+	int fd, r;
+
+	if (replace && !lstat(path, &st) && S_ISREG(st.st_mode) && unlink(path) < 0)
+		return err_set(err, -errno, "cannot replace %s", path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, IO_FILE_MODE);
+	if (fd < 0)
+		return errno == EEXIST ? -EEXIST : err_set(err, -errno, "cannot create %s", path);
+	if (!mode || !fchmod(fd, mode))
+		return fd;
+	r = err_set(err, -errno, "cannot set the mode of %s", path);
+	(void)close(fd); /* nothing is in it */
+	(void)unlink(path);
+	return r;
 }

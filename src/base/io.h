@@ -2,11 +2,12 @@
 /*
  * Transfers that are whole or say why not: signals, short transfers and
  * descriptors in non-blocking mode are dealt with here. Any thread may call
- * these; the descriptor stays the caller's.
+ * these; the descriptor stays the caller's. And the way in which files are made.
  */
 #ifndef BASE_IO_H
 #define BASE_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,5 +29,16 @@ MUST_CHECK int pwrite_full(int fd, const void *p, size_t len, uint64_t offset);
  * before. -E2BIG when it is longer than max_bytes. On failure ret is as before.
  */
 MUST_CHECK int io_read_file(const char *path, size_t max_bytes, struct buf *ret, struct err *err);
+
+/* Files hold what programs have read and written: only their owner may use them. */
+#define IO_FILE_MODE 0600
+
+/*
+ * Creates a file and opens it for writing; returns the descriptor, or -EEXIST
+ * without words if there is one that is not to be replaced, or cannot be since it
+ * is not a regular file. A file that is replaced is unlinked, as it may be in use.
+ * mode: exactly that, whatever the umask; 0 for IO_FILE_MODE.
+ */
+MUST_CHECK int io_create_file(const char *path, bool replace, unsigned int mode, struct err *err);
 
 #endif

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/banned.h"
 #include "base/mem.h"
@@ -173,6 +175,20 @@ static int set_number(const struct parser *p, const struct option_spec *spec,
 	return 0;
 }
 
+/* Of no rights at all a file would be no use. */
+static int set_mode(const struct parser *p, const struct option_spec *spec,
+		    const struct given *given, const char *value)
+{
+	size_t len = strlen(value);
+	unsigned int mode;
+
+	mode = len <= 4 ? (unsigned int)strtoul(value, NULL, 8) : 0;
+	if (!mode || mode > 0777 || strspn(value, "01234567") < len)
+		return bad_value(p, given, value, "not a mode in octal, such as 640");
+	memcpy(p->options + spec->offset, &mode, sizeof(mode));
+	return 0;
+}
+
 static int add_numbers(const struct parser *p, const struct option_spec *spec,
 		       const struct given *given, const char *value)
 {
@@ -216,6 +232,8 @@ static int set_value(const struct parser *p, const struct option_spec *spec,
 	case OPTION_SIZE:
 	case OPTION_DURATION:
 		return set_number(p, spec, given, value);
+	case OPTION_MODE:
+		return set_mode(p, spec, given, value);
 	case OPTION_CHOICE:
 		return set_choice(p, spec, given, value);
 	case OPTION_STRINGS:

@@ -53,6 +53,7 @@ enum option_type {
 	OPTION_U64, /* uint64_t; decimal or 0x */
 	OPTION_SIZE, /* uint64_t bytes: 4096, 64K, 2M, 1G */
 	OPTION_DURATION, /* uint64_t ns: 10us, 5ms, 1.5s, 2m, or seconds */
+	OPTION_MODE, /* unsigned int: permissions of a file in octal, as 640 */
 	OPTION_CHOICE, /* unsigned int, or an enum: which of the choices */
 	OPTION_STRINGS, /* struct option_strings; may be repeated */
 	OPTION_U64S, /* struct option_u64s; may be repeated, or given as 1,2,3 */
@@ -115,6 +116,8 @@ struct option_spec {
 	OPTION_INIT(s, l, OPTION_SIZE, arg, uint64_t, struct_type, field, .help = __VA_ARGS__)
 #define OPT_DURATION(s, l, arg, struct_type, field, ...)                                           \
 	OPTION_INIT(s, l, OPTION_DURATION, arg, uint64_t, struct_type, field, .help = __VA_ARGS__)
+#define OPT_MODE(s, l, arg, struct_type, field, ...)                                               \
+	OPTION_INIT(s, l, OPTION_MODE, arg, unsigned int, struct_type, field, .help = __VA_ARGS__)
 #define OPT_CHOICE(s, l, arg, struct_type, field, words, ...)                                      \
 	OPTION_INIT(s, l, OPTION_CHOICE, arg, unsigned int, struct_type, field,                    \
 		    .choices = (words), .help = __VA_ARGS__)

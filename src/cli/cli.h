@@ -70,6 +70,11 @@ struct progress *cli_progress_begin(const struct cli *cli, const char *label, co
 #define OPT_QUIET(struct_type, field)                                                              \
 	OPT_FLAG('q', "quiet", struct_type, field, "show no progress line")
 
+/* Likewise in every command that writes a file; 0 when it is not given. */
+#define OPT_FILE_MODE(struct_type, field)                                                          \
+	OPT_MODE(0, "file-mode", "MODE", struct_type, field,                                       \
+		 "permissions of the file that is written, in octal", .default_text = "600")
+
 /* For main(). */
 void cli_open(struct cli *cli);
 /*

@@ -12,6 +12,7 @@
 
 struct check_options {
 	bool json, quiet, salvage, force;
+	unsigned int file_mode;
 	const char *output;
 };
 
@@ -20,6 +21,7 @@ static const struct option_spec check_specs[] = {
 		 "write what can be read to a new, valid trace"),
 	OPT_STRING('o', "output", "FILE", struct check_options, output, "where to, with --salvage"),
 	OPT_FLAG('f', "force", struct check_options, force, "replace FILE when it exists"),
+	OPT_FILE_MODE(struct check_options, file_mode),
 	OPT_FLAG('j', "json", struct check_options, json, "print the result as JSON"),
 	OPT_QUIET(struct check_options, quiet),
 };
@@ -135,6 +137,7 @@ static void check_plan(const char *path, struct progress *progress, struct findi
 static int run_salvage(const struct cli *cli, const struct check_options *o, const char *path)
 {
 	struct progress *p = cli_progress_begin(cli, "check: salvage", "events", o->quiet);
+	struct trace_writer_options writer = { .replace = o->force, .file_mode = o->file_mode };
 	struct salvage_result res;
 	struct err err = { "" };
 
@@ -142,7 +145,7 @@ static int run_salvage(const struct cli *cli, const struct check_options *o, con
 		progress_end(p);
 		return cli_fail_with(cli, "%s is a plan: compile it again", path);
 	}
-	if (trace_salvage(path, o->output, o->force, p, &res, &err) < 0)
+	if (trace_salvage(path, o->output, &writer, p, &res, &err) < 0)
 		return cli_fail(cli, &err);
 	progress_end(p);
 	if (o->json) {

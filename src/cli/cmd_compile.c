@@ -15,6 +15,7 @@ struct compile_cmd_options {
 	const char *output;
 	uint64_t max_lanes;
 	bool reference, force, verbose, json, quiet;
+	unsigned int file_mode;
 };
 
 /* The first contradictions of each kind are told one by one. */
@@ -126,6 +127,7 @@ static int write_plan(const struct cli *cli, const struct compile_cmd_options *o
 {
 	struct compile_options compile = { .max_lanes = (uint32_t)o->max_lanes };
 	struct plan_writer_options writer = { .replace = o->force,
+					      .file_mode = o->file_mode,
 					      .data = o->reference ? PLAN_DATA_TRACE
 								   : PLAN_DATA_OWN };
 	struct teller teller = { .observer.event = tell_contradiction, .out = cli->out };
@@ -186,6 +188,7 @@ static const struct option_spec compile_specs[] = {
 	OPT_STRING('o', "output", "FILE", struct compile_cmd_options, output, "where the plan goes",
 		   .default_text = "TRACE with .plan at its end"),
 	OPT_FLAG('f', "force", struct compile_cmd_options, force, "replace FILE when it exists"),
+	OPT_FILE_MODE(struct compile_cmd_options, file_mode),
 	OPT_ORDER(struct compile_cmd_options, order),
 	OPT_PART(struct compile_cmd_options, part),
 	OPT_FLAG(0, "reference", struct compile_cmd_options, reference,

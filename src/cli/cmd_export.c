@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "base/io.h"
 #include "cli/cli.h"
 #include "cli/open_trace.h"
 #include "export/export.h"
@@ -15,6 +16,7 @@ struct export_options {
 	unsigned int format;
 	const char *output;
 	bool force;
+	unsigned int file_mode;
 	bool quiet;
 };
 
@@ -25,21 +27,34 @@ static const char *const formats[] = {
 	NULL,
 };
 
+/* What is not a regular file, or is named by a symlink, is written to as it is. */
+static int open_existing(const char *path, struct err *err)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	return fd < 0 ? err_set(err, -errno, "cannot open %s", path) : fd;
+}
+
 /* The result goes to standard output or, whole, to a file. */
 static int open_output(const struct cli *cli, const struct export_options *o, FILE **ret)
 {
-	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (o->force ? O_TRUNC : O_EXCL), fd;
+	struct err err = { "" };
+	int fd;
 
 	if (!o->output) {
 		*ret = cli->out;
 		return CLI_DONE;
 	}
-	fd = open(o->output, flags, 0666);
-	if (fd < 0 && errno == EEXIST)
+	fd = io_create_file(o->output, o->force, o->file_mode, &err);
+	if (fd == -EEXIST && !o->force)
 		return cli_fail_with(cli, "%s is there already; -f replaces it", o->output);
-	*ret = fd < 0 ? NULL : fdopen(fd, "w");
+	if (fd == -EEXIST)
+		fd = open_existing(o->output, &err);
+	if (fd < 0)
+		return cli_fail(cli, &err);
+	*ret = fdopen(fd, "w");
 	if (!*ret)
-		return cli_fail_with(cli, "cannot create %s: %s", o->output, strerror(errno));
+		return cli_fail_with(cli, "cannot open %s: %s", o->output, strerror(errno));
 	return CLI_DONE;
 }
 
@@ -100,6 +115,7 @@ static const struct option_spec export_specs[] = {
 	OPT_STRING('o', "output", "FILE", struct export_options, output, "where to write it",
 		   .default_text = "standard output"),
 	OPT_FLAG('f', "force", struct export_options, force, "replace an existing file"),
+	OPT_FILE_MODE(struct export_options, file_mode),
 	OPT_QUIET(struct export_options, quiet),
 };
 

@@ -19,6 +19,7 @@ struct import_options {
 	unsigned int time_unit; /* of time_units */
 	unsigned int events; /* enum import_events */
 	bool force;
+	unsigned int file_mode;
 	bool strict;
 	bool json;
 	bool quiet;
@@ -104,6 +105,7 @@ static int import_to(const struct cli *cli, const struct import_options *o,
 					   .events = (enum import_events)o->events,
 					   .columns = o->columns };
 	rq->replace = o->force;
+	rq->file_mode = o->file_mode;
 	rq->strict = o->strict;
 	rq->progress = cli_progress_begin(cli, "import", NULL, o->quiet);
 	rq->complain = tell_complaint;
@@ -162,6 +164,7 @@ static const struct option_spec import_specs[] = {
 		0, "columns", "LIST", struct import_options, columns,
 		"of the format csv: what the columns are, such as time:us,-,op,offset:sectors,length"),
 	OPT_FLAG('f', "force", struct import_options, force, "replace an existing trace"),
+	OPT_FILE_MODE(struct import_options, file_mode),
 	OPT_FLAG(0, "strict", struct import_options, strict,
 		 "stop at the first line that is not understood, and write nothing"),
 	OPT_FLAG(0, "json", struct import_options, json, "print the counts as JSON"),

@@ -19,6 +19,7 @@
 struct options {
 	const char *output;
 	bool force, quiet;
+	unsigned int file_mode;
 	enum data_policy data;
 	uint64_t contents;
 	uint64_t attach_pid;
@@ -48,6 +49,7 @@ static const struct option_spec specs[] = {
 	OPT_STRING('o', "output", "FILE", struct options, output, "where to write the trace",
 		   .default_text = "COMMAND.trace"),
 	OPT_FLAG('f', "force", struct options, force, "replace FILE when it exists"),
+	OPT_FILE_MODE(struct options, file_mode),
 	OPT_CHOICE(0, "data", "WHAT", struct options, data, data_words,
 		   "what is kept of the data that is moved", .default_text = "all"),
 	OPT_SIZE(0, "contents", "SIZE", struct options, contents,
@@ -357,6 +359,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 		.attach_pid = (pid_t)o->attach_pid,
 		.output = o->output,
 		.replace = o->force,
+		.file_mode = o->file_mode,
 		.data = o->data,
 		.content_max_bytes = o->contents,
 		.max_bytes = o->max_bytes,

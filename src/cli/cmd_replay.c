@@ -29,6 +29,7 @@ struct options {
 	const char *scale, *scale_compute, *engine, *output;
 	bool force, json, quiet, batch_reads, no_copy_reads, pin, no_contain, privileged_metadata,
 		no_check;
+	unsigned int file_mode;
 	struct order_choice order;
 	struct block_options block;
 	struct part_choice part;
@@ -82,6 +83,7 @@ static const struct option_spec specs[] = {
 	OPT_FLAG(0, "pin", struct options, pin, "bind each lane to a core, in turn"),
 	OPT_STRING('o', "output", "RUN", struct options, output, "write a trace of the run"),
 	OPT_FLAG('f', "force", struct options, force, "replace RUN when it exists"),
+	OPT_FILE_MODE(struct options, file_mode),
 	OPT_STRING(0, "engine", "NAME", struct options, engine,
 		   "what performs actions: sys, or null, which makes no call",
 		   .default_text = "sys"),
@@ -211,7 +213,8 @@ static int complete_run_trace(const struct cli *cli, const struct options *o,
 	struct run_trace_options ro = { .plans = (const char *const *)p->plans,
 					.nr_plans = (unsigned int)p->nr,
 					.complete = res->end == RUN_COMPLETE && res->status >= 0,
-					.speed = speed_words[o->speed] };
+					.speed = speed_words[o->speed],
+					.file_mode = o->file_mode };
 	int r;
 
 	ro.progress = cli_progress_begin(cli, "run", "events", o->quiet);
@@ -308,6 +311,7 @@ static int run_block(const struct cli *cli, const struct options *o, double scal
 				  .output = o->output,
 				  .order = o->order,
 				  .force = o->force,
+				  .file_mode = o->file_mode,
 				  .json = o->json,
 				  .quiet = o->quiet,
 				  .no_check = o->no_check,
@@ -337,6 +341,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.privileged_metadata = o->privileged_metadata,
 		.output = o->output,
 		.replace = o->force,
+		.file_mode = o->file_mode,
 		.stall_ns = o->stall_ns,
 		.max_file_bytes = o->max_file_bytes,
 		.min_free_bytes = o->min_free_bytes,

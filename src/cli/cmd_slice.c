@@ -12,6 +12,7 @@ struct slice_cmd_options {
 	struct filter_options filter;
 	const char *output;
 	bool force, json, quiet;
+	unsigned int file_mode;
 };
 
 static void print_result(const struct cli *cli, const struct slice_cmd_options *o,
@@ -43,7 +44,9 @@ static void print_result(const struct cli *cli, const struct slice_cmd_options *
 static int slice_run(const struct cli *cli, void *options, int nr_operands, char **operands)
 {
 	const struct slice_cmd_options *o = options;
-	struct slice_options slice = { .output = o->output, .replace = o->force };
+	struct slice_options slice = { .output = o->output,
+				       .replace = o->force,
+				       .file_mode = o->file_mode };
 	struct slice_result res;
 	struct trace *t;
 	struct err err = { "" };
@@ -72,6 +75,7 @@ static const struct option_spec slice_specs[] = {
 	OPT_STRING('o', "output", "FILE", struct slice_cmd_options, output,
 		   "where the new trace goes"),
 	OPT_FLAG('f', "force", struct slice_cmd_options, force, "replace FILE when it exists"),
+	OPT_FILE_MODE(struct slice_cmd_options, file_mode),
 	OPT_FILTERS(struct slice_cmd_options, filter),
 	OPT_FLAG('j', "json", struct slice_cmd_options, json, "print what was done as JSON"),
 	OPT_QUIET(struct slice_cmd_options, quiet),

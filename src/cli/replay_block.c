@@ -178,6 +178,7 @@ int replay_block(const struct cli *cli, const struct block_options *b, const str
 		.dedup_percent = (uint32_t)b->dedup,
 		.output = o->output,
 		.replace = o->force,
+		.file_mode = o->file_mode,
 	};
 	struct prepare_options po = { .order = o->order, .quiet = o->quiet, .stop = o->stop };
 	struct plan_checks checks = { .block = true, .skip = o->no_check, .quiet = o->quiet };

@@ -96,6 +96,7 @@ struct block_replay {
 	const char *output;
 	struct order_choice order;
 	bool force, json, quiet, no_check;
+	unsigned int file_mode;
 	const volatile sig_atomic_t *stop;
 };
 

@@ -232,10 +232,12 @@ static bool is_plain_file(const char *path)
 }
 
 /* What an importer feeds becomes a trace at path; on failure there is nothing. */
-static int write_trace(const struct importer *importer, const char *path, bool replace,
-		       struct import *im, struct err *err)
+static int write_trace(const struct importer *importer, const char *path,
+		       const struct import_request *rq, struct import *im, struct err *err)
 {
-	struct trace_writer_options options = { .replace = replace, .eager = true };
+	struct trace_writer_options options = { .replace = rq->replace,
+						.file_mode = rq->file_mode,
+						.eager = true };
 	struct trace_writer *writer;
 	int r = trace_writer_open(path, &options, &writer, err);
 
@@ -256,18 +258,18 @@ static int write_trace(const struct importer *importer, const char *path, bool r
  * A file that is to be replaced stays until the new one is whole: it may be all
  * that the user has, or even one of the inputs.
  */
-static int replace_trace(const struct importer *importer, const char *path, struct import *im,
-			 struct err *err)
+static int replace_trace(const struct importer *importer, const struct import_request *rq,
+			 struct import *im, struct err *err)
 {
 	struct buf name = { 0 };
 	const char *part;
 	int r;
 
-	buf_printf(&name, "%s.part", path);
+	buf_printf(&name, "%s.part", rq->output);
 	part = buf_str(&name);
-	r = write_trace(importer, part, true, im, err);
-	if (!r && rename(part, path) < 0)
-		r = err_set(err, -errno, "cannot rename %s to %s", part, path);
+	r = write_trace(importer, part, rq, im, err);
+	if (!r && rename(part, rq->output) < 0)
+		r = err_set(err, -errno, "cannot rename %s to %s", part, rq->output);
 	buf_release(&name);
 	return r;
 }
@@ -279,8 +281,8 @@ static int run_importer(const struct importer *importer, const struct import_req
 		return err_set(err, -EINVAL, "the format %s takes no listing of the initial tree",
 			       importer->name);
 	if (rq->replace && is_plain_file(rq->output))
-		return replace_trace(importer, rq->output, im, err);
-	return write_trace(importer, rq->output, rq->replace, im, err);
+		return replace_trace(importer, rq, im, err);
+	return write_trace(importer, rq->output, rq, im, err);
 }
 
 static size_t share_of_reading(size_t nr_inputs)

@@ -146,6 +146,7 @@ struct import_request {
 	struct import_block block;
 	const char *output;
 	bool replace; /* an existing output is replaced; else it is an error (-EEXIST) */
+	unsigned int file_mode; /* of the output; 0: IO_FILE_MODE */
 	bool strict; /* stop at the first thing that is not understood */
 	struct progress *progress; /* counts bytes read; may be NULL */
 	void (*complain)(void *ctx, const struct import_complaint *c); /* may be NULL */

@@ -45,6 +45,7 @@ struct record_options {
 	pid_t attach_pid; /* 0: run argv */
 	const char *output;
 	bool replace;
+	unsigned int file_mode; /* of the output; 0: IO_FILE_MODE */
 	enum data_policy data;
 	uint64_t content_max_bytes; /* of files that exist before; 0: no contents */
 	const bool *wanted; /* by row id; NULL: all calls */

@@ -142,7 +142,8 @@ static int note_source(struct blk_run *run)
 
 int blk_keeper_open(struct blk_run *run, struct err *err)
 {
-	struct trace_writer_options options = { .replace = run->o->replace };
+	struct trace_writer_options options = { .replace = run->o->replace,
+						.file_mode = run->o->file_mode };
 	int r;
 
 	arena_init(&run->arena);

@@ -85,6 +85,7 @@ struct blk_run_options {
 	uint32_t dedup_percent; /* of the filler: how many pieces are copies of others */
 	const char *output; /* the trace of the run; NULL: none */
 	bool replace;
+	unsigned int file_mode; /* of the output; 0: IO_FILE_MODE */
 };
 
 /* How the queue of a target is set, and what it should be for a faithful run. */

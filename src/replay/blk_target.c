@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "base/io.h"
 #include "base/mem.h"
 
 /* What stands where on a device that holds something. */
@@ -151,12 +152,12 @@ static int measure_file(struct blk_target *t, uint64_t need_bytes, bool grow, st
 static int open_either(struct blk_target *t, int flags, struct err *err)
 {
 	t->direct = flags & O_DIRECT;
-	t->fd = open(t->path, flags, 0666);
+	t->fd = open(t->path, flags, IO_FILE_MODE);
 	if (t->fd < 0 && errno == EINVAL && t->direct) {
 		t->direct = false;
 		/* The file may have been made before that was found out. */
 		flags &= t->device ? ~O_DIRECT : ~(O_DIRECT | O_EXCL);
-		t->fd = open(t->path, flags, 0666);
+		t->fd = open(t->path, flags, IO_FILE_MODE);
 	}
 	if (t->fd < 0 && errno == EBUSY && t->device && flags & O_EXCL)
 		return err_set(err, -EBUSY,

@@ -155,7 +155,8 @@ void *keeper_main(void *arg)
 
 static int open_output(struct run *run, const char *path, struct err *err)
 {
-	struct trace_writer_options o = { .replace = run->o->replace };
+	struct trace_writer_options o = { .replace = run->o->replace,
+					  .file_mode = run->o->file_mode };
 	int r;
 
 	if (!path)

@@ -54,6 +54,7 @@ struct run_options {
 	const char *output; /* the trace of the run; NULL: none */
 	bool drop_cache; /* what a prologue brought into memory is dropped before the clock starts */
 	bool replace; /* an existing output is replaced */
+	unsigned int file_mode; /* of the output; 0: IO_FILE_MODE */
 	uint64_t stall_ns; /* end the run when nothing moved for so long; 0: never */
 	uint64_t min_free_bytes; /* the run ends when the target has less left; RUN_FREE_DEFAULT */
 	uint64_t max_file_bytes; /* no file grows beyond; 0: no limit */

@@ -425,7 +425,7 @@ static int write_all(struct completion *c)
 
 static int complete_into(struct completion *c, const char *path, const char *to)
 {
-	struct trace_writer_options wo = { .replace = true };
+	struct trace_writer_options wo = { .replace = true, .file_mode = c->o->file_mode };
 	int r = trace_writer_open(to, &wo, &c->writer, c->err);
 
 	if (r < 0)

@@ -36,6 +36,7 @@ struct run_trace_options {
 	unsigned int nr_plans;
 	bool complete; /* all actions were; else a thread ends with its last note */
 	const char *speed; /* for the metadata */
+	unsigned int file_mode; /* of the file; 0: IO_FILE_MODE */
 	struct progress *progress; /* of events; may be NULL */
 };
 

@@ -420,7 +420,9 @@ static struct slicer *slicer_new(struct trace *t, const struct slice_options *o,
 int slice_trace(struct trace *t, const struct slice_options *o, struct slice_result *ret,
 		struct err *err)
 {
-	struct trace_writer_options options = { .replace = o->replace, .eager = true };
+	struct trace_writer_options options = { .replace = o->replace,
+						.file_mode = o->file_mode,
+						.eager = true };
 	struct slicer *s;
 	int r = check_output(t, o->output, err);
 

@@ -19,6 +19,7 @@ struct slice_options {
 	struct filter *filter;
 	const char *output;
 	bool replace; /* an existing file */
+	unsigned int file_mode; /* of the output; 0: IO_FILE_MODE */
 	struct progress *progress;
 };
 

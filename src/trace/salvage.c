@@ -178,10 +178,12 @@ static int check_output(const struct trace *from, const char *output, struct err
 	return 0;
 }
 
-int trace_salvage(const char *path, const char *output, bool replace, struct progress *progress,
-		  struct salvage_result *ret, struct err *err)
+int trace_salvage(const char *path, const char *output, const struct trace_writer_options *o,
+		  struct progress *progress, struct salvage_result *ret, struct err *err)
 {
-	struct trace_writer_options options = { .replace = replace, .eager = true };
+	struct trace_writer_options options = { .replace = o->replace,
+						.file_mode = o->file_mode,
+						.eager = true };
 	struct salvage s = { .res = ret, .err = err };
 	size_t i;
 	int r;

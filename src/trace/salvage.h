@@ -11,14 +11,15 @@
 
 #include "base/err.h"
 #include "base/progress.h"
+#include "trace/writer.h"
 
 struct salvage_result {
 	uint64_t nr_events, nr_lost_events, nr_missing_data;
 };
 
 /* On failure no output is left behind. The output must not be the damaged trace itself. */
-MUST_CHECK int trace_salvage(const char *path, const char *output, bool replace,
-			     struct progress *progress, struct salvage_result *ret,
-			     struct err *err);
+MUST_CHECK int trace_salvage(const char *path, const char *output,
+			     const struct trace_writer_options *options, struct progress *progress,
+			     struct salvage_result *ret, struct err *err);
 
 #endif

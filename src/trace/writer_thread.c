@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "base/varint.h"
 
@@ -635,18 +636,15 @@ static void sink_free(struct sink *k)
 int sink_open(const char *path, const struct trace_writer_options *options, struct sink **ret,
 	      struct err *err)
 {
+	int fd = io_create_file(path, options->replace, options->file_mode, err);
 	struct sink *k;
-	struct stat st;
-	int fd;
 
-	/* A new file, not new content of the old one: somebody may be reading that, even we. */
-	if (options->replace && !lstat(path, &st) && S_ISREG(st.st_mode) && unlink(path) < 0)
-		return err_set(err, -errno, "cannot replace %s", path);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0 && errno == EEXIST && options->replace)
+	if (fd == -EEXIST && options->replace)
 		return err_set(err, -EEXIST, "cannot replace %s, which is no plain file", path);
+	if (fd == -EEXIST)
+		return err_set(err, -EEXIST, "cannot create %s", path);
 	if (fd < 0)
-		return err_set(err, -errno, "cannot create %s", path);
+		return fd;
 	k = xcalloc(1, sizeof(*k));
 	k->fd = fd;
 	k->path = xstrdup(path);

@@ -277,6 +277,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	mkdir tree/dev
 	touch tree/dev/null
 	chown -R 65534:65534 tree
+	chmod 644 hostile.plan
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$REPRISE" replay --json hostile.plan tree >out 2>err
 	status=$?
 	if [ $status -eq 2 ] && grep -q namespace err; then
@@ -305,6 +306,7 @@ run 0 replay --max-file-size=1M limits.plan tree
 ok $? 'files have a limit'
 if [ "$(id -u)" -eq 0 ]; then
 	as_user='setpriv --reuid=65534 --regid=65534 --clear-groups'
+	chmod 644 limits.plan
 else
 	as_user=
 fi

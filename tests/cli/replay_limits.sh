@@ -29,6 +29,7 @@ run 0 replay --json lanes.plan tree && json 'd["end"] == "complete" and d["actio
 ok $? 'a thousand lanes'
 if [ "$(id -u)" -eq 0 ]; then
 	chmod 777 tree "$dir"
+	chmod 644 lanes.plan
 	setpriv --reuid=65533 --regid=65533 --clear-groups prlimit --nproc=100:100 "$REPRISE" replay lanes.plan tree >out 2>err
 	status=$?
 	if [ $status -eq 2 ] && grep -q namespace err; then

@@ -327,7 +327,8 @@ static void assert_salvages(unsigned int at_least)
 	struct trace *t;
 	struct err err = { "" };
 	unsigned int nr = 0;
-	int r = trace_salvage(copy_path, path, true, NULL, &saved, &err);
+	int r = trace_salvage(copy_path, path, &(struct trace_writer_options){ .replace = true },
+			      NULL, &saved, &err);
 
 	if (r < 0) {
 		assert_int_equal(at_least, 0);
@@ -356,7 +357,10 @@ static void test_salvage_onto_itself(void **state)
 	struct err err = { "" };
 
 	(void)state;
-	assert_int_equal(trace_salvage(path, path, true, NULL, &saved, &err), -EINVAL);
+	assert_int_equal(trace_salvage(path, path,
+				       &(struct trace_writer_options){ .replace = true }, NULL,
+				       &saved, &err),
+			 -EINVAL);
 	assert_non_null(strstr(err.text, path));
 	scratch_read(path, &now);
 	assert_int_equal(now.len, original.len);

@@ -32,6 +32,7 @@ attempt() {
 	wanted=$1 into=$2
 	shift 2
 	if [ "$who" = nobody ]; then
+		chmod 644 h.trace
 		setpriv --reuid=65534 --regid=65534 --clear-groups ./reprise init "$@" h.trace "$into" >out 2>err
 	else
 		./reprise init "$@" h.trace "$into" >out 2>err

@@ -163,7 +163,8 @@ static void salvage(const char *path)
 	struct err err;
 
 	(void)snprintf(output, sizeof(output), "/dev/shm/fuzz_trace.%d", getpid());
-	if (trace_salvage(path, output, true, NULL, &saved, &err) == 0) {
+	if (trace_salvage(path, output, &(struct trace_writer_options){ .replace = true }, NULL,
+			  &saved, &err) == 0) {
 		/* What comes of it is whole, whatever it was made of. */
 		if (trace_check(output, NULL, &c, &err) < 0 || c.first_fault.text[0]) {
 			fprintf(stderr, "salvaged: %s\n", c.first_fault.text);

@@ -436,6 +436,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	struct tree_options tree_options = { .content_max_bytes = o->content_max_bytes,
 					     .misses_calls = o->wanted || o->paths.wants };
 	struct trace_writer_options options = { .replace = o->replace,
+						.file_mode = o->file_mode,
 						.reserve = true,
 						.pack_after_ns = PACK_AFTER_NS,
 						.max_bytes = o->max_bytes };
