@@ -4,8 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/banned.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
@@ -23,7 +25,7 @@ void requests_release(struct requests *r)
 
 static size_t home_of(const struct requests *r, const uint64_t key[3])
 {
-	return XXH3_64bits(key, 3 * sizeof(*key)) & (r->nr_slots - 1);
+	return XXH3_64bits_withSeed(key, 3 * sizeof(*key), r->seed) & (r->nr_slots - 1);
 }
 
 static size_t next_slot(const struct requests *r, size_t i)
@@ -31,26 +33,36 @@ static size_t next_slot(const struct requests *r, size_t i)
 	return (i + 1) & (r->nr_slots - 1);
 }
 
-static void put(struct requests *r, const struct request *req)
+/* Its place; how far from its home it is. */
+static size_t find_place(const struct requests *r, const uint64_t key[3], size_t *ret_far)
 {
-	size_t i = home_of(r, req->key);
+	size_t i = home_of(r, key);
 
-	while (r->slots[i].taken)
+	for (*ret_far = 0; r->slots[i].taken; ++*ret_far)
 		i = next_slot(r, i);
-	r->slots[i] = *req;
-	r->slots[i].taken = true;
+	return i;
+}
+
+static void put(struct requests *r, const struct request *req, size_t at)
+{
+	r->slots[at] = *req;
+	r->slots[at].taken = true;
 }
 
 static void grow(struct requests *r)
 {
-	struct requests bigger = { .nr_slots = r->nr_slots ? 2 * r->nr_slots : 64 };
-	size_t i;
+	struct requests bigger = { .nr_slots = r->nr_slots ? 2 * r->nr_slots : 64,
+				   .seed = r->seed };
+	size_t i, far;
 
+	if (!r->nr_slots && getrandom(&bigger.seed, sizeof(bigger.seed), GRND_NONBLOCK) < 0)
+		bigger.seed = clock_monotonic_ns();
 	bigger.slots = xcalloc(bigger.nr_slots, sizeof(*bigger.slots));
 	bigger.nr_taken = r->nr_taken;
+	bigger.nr_iovs = r->nr_iovs;
 	for (i = 0; i < r->nr_slots; i++) {
 		if (r->slots[i].taken)
-			put(&bigger, &r->slots[i]);
+			put(&bigger, &r->slots[i], find_place(&bigger, r->slots[i].key, &far));
 	}
 	free(r->slots);
 	*r = bigger;
@@ -58,12 +70,18 @@ static void grow(struct requests *r)
 
 bool requests_add(struct requests *r, const struct request *req)
 {
-	if (r->nr_taken >= REQUESTS_MAX)
+	size_t at, far;
+
+	if (r->nr_taken >= REQUESTS_MAX || req->nr_iov > REQUESTS_IOVS_MAX - r->nr_iovs)
 		return false;
 	if (r->nr_taken * 2 >= r->nr_slots)
 		grow(r);
-	put(r, req);
+	at = find_place(r, req->key, &far);
+	if (far >= REQUESTS_RUN_MAX)
+		return false;
+	put(r, req, at);
 	r->nr_taken++;
+	r->nr_iovs += req->nr_iov;
 	return true;
 }
 
@@ -106,6 +124,7 @@ void requests_remove(struct requests *r, struct request *req)
 
 	free(req->iov);
 	r->nr_taken--;
+	r->nr_iovs -= req->nr_iov;
 	for (;;) {
 		size_t home;
 

@@ -14,6 +14,10 @@
 #include <sys/uio.h>
 
 #define REQUESTS_MAX ((size_t)1 << 18)
+/* Of all requests together. */
+#define REQUESTS_IOVS_MAX ((size_t)4 << 20)
+/* So many stand side by side at most: a program that gives all of them one key would make each look long. */
+#define REQUESTS_RUN_MAX 4096u
 
 struct request {
 	uint64_t key[3]; /* process; context or ring; iocb or user_data */
@@ -29,11 +33,13 @@ struct request {
 struct requests {
 	struct request *slots;
 	size_t nr_slots, nr_taken;
+	size_t nr_iovs;
+	uint64_t seed; /* so that no program can choose keys that have their places side by side */
 };
 
 /* A zeroed table is an empty table. */
 void requests_release(struct requests *r);
-/* False when there are too many; then iov is still the caller's. */
+/* False when there are too many, or too many of its key; then iov is still the caller's. */
 bool requests_add(struct requests *r, const struct request *req);
 /* Valid until the next change; NULL: none. */
 struct request *requests_find(const struct requests *r, const uint64_t key[3]);

@@ -137,15 +137,21 @@ static bool is_power_of_two(uint32_t n, uint32_t max)
 	return n && n <= max && !(n & (n - 1));
 }
 
+/* The program may have written there since the kernel has. */
+static bool is_known_shape(const struct k_io_uring_params *p)
+{
+	return is_power_of_two(p->sq_entries, SQ_ENTRIES_MAX) &&
+	       is_power_of_two(p->cq_entries, CQ_ENTRIES_MAX) &&
+	       !(p->flags & (SETUP_CQE_MIXED | SETUP_SQE_MIXED));
+}
+
 static void note_setup(struct aio *x, struct capture *c, const struct aio_call *call)
 {
 	struct k_io_uring_params p;
 	struct ring *ring;
 
-	if (capture_read(c, call->regs[1], &p, sizeof(p)) < sizeof(p) ||
-	    !is_power_of_two(p.sq_entries, SQ_ENTRIES_MAX) ||
-	    !is_power_of_two(p.cq_entries, CQ_ENTRIES_MAX) ||
-	    p.flags & (SETUP_CQE_MIXED | SETUP_SQE_MIXED) || x->rings.len >= RINGS_MAX)
+	if (capture_read(c, call->regs[1], &p, sizeof(p)) < sizeof(p) || !is_known_shape(&p) ||
+	    x->rings.len >= RINGS_MAX)
 		return;
 	close_ring(x, call->pid, (int)call->outcome->ret);
 	ring = xcalloc(1, sizeof(*ring));
@@ -291,6 +297,7 @@ int uring_entry(struct aio *x, struct capture *c, const struct aio_call *call)
 static void note_registration(struct aio *x, struct capture *c, const struct aio_call *call)
 {
 	struct ring *ring = ring_of_call(x, call);
+	struct k_io_uring_params p;
 
 	if (call->row->id == SC_io_uring_register_ring_fds ||
 	    call->row->id == SC_io_uring_unregister_ring_fds) {
@@ -313,10 +320,11 @@ static void note_registration(struct aio *x, struct capture *c, const struct aio
 		break;
 	case SC_io_uring_register_resize_rings:
 		ring->sq_addr = ring->cq_addr = ring->sqes_addr = 0; /* to be mapped again */
-		if (capture_read(c, call->regs[2], &ring->p, sizeof(ring->p)) < sizeof(ring->p) ||
-		    !is_power_of_two(ring->p.sq_entries, SQ_ENTRIES_MAX) ||
-		    !is_power_of_two(ring->p.cq_entries, CQ_ENTRIES_MAX))
+		if (capture_read(c, call->regs[2], &p, sizeof(p)) < sizeof(p) ||
+		    !is_known_shape(&p))
 			close_ring(x, call->pid, (int)call->regs[0]);
+		else
+			ring->p = p;
 		break;
 	}
 }

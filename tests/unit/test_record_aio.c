@@ -161,6 +161,26 @@ static void test_requests(void **state)
 	requests_release(&r);
 }
 
+/* Neither requests of one key nor long vectors take up all time or memory. */
+static void test_requests_are_bounded(void **state)
+{
+	struct requests r = { 0 };
+	struct request one = { .key = { 1, 2, 3 } },
+		       wide = { .key = { 4 }, .nr_iov = REQUESTS_IOVS_MAX / 2 };
+	size_t nr = 0;
+
+	(void)state;
+	while (nr < REQUESTS_MAX && requests_add(&r, &one))
+		nr++;
+	assert_in_range(nr, 1000, REQUESTS_RUN_MAX);
+	assert_true(requests_add(&r, &wide));
+	assert_true(requests_add(&r, &wide));
+	assert_false(requests_add(&r, &wide));
+	requests_remove(&r, requests_find(&r, wide.key));
+	assert_true(requests_add(&r, &wide));
+	requests_release(&r);
+}
+
 /* Asynchronous I/O. */
 
 static void test_aio(void **state)
@@ -550,6 +570,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		AIO_TEST(test_requests),
+		AIO_TEST(test_requests_are_bounded),
 		AIO_TEST(test_aio),
 		AIO_TEST(test_uring_data),
 		AIO_TEST(test_uring_names),
