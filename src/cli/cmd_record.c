@@ -29,6 +29,8 @@ struct options {
 	enum record_on_full on_full;
 	enum record_net net;
 	enum record_clock clock;
+	enum record_agent_for agent_for;
+	bool untrusted;
 	unsigned int on_death; /* of death_words, or DEATH_UNSET */
 	unsigned int recorder;
 	const char *cache;
@@ -39,11 +41,13 @@ static const char *const recorder_words[] = { "auto", "ptrace", "inproc", NULL }
 static const char *const full_words[] = { "continue", "stop", NULL };
 static const char *const net_words[] = { "on", "audit", "off", NULL };
 static const char *const clock_words[] = { "auto", "vdso", "kernel", NULL };
+static const char *const for_words[] = { "own", "all", NULL };
 static const char *const death_words[] = { "stop", "continue", NULL };
 
 #define CONTENTS_DEFAULT ((uint64_t)64 << 20)
 #define CONTENTS_UNSET UINT64_MAX
 #define DEATH_UNSET UINT32_MAX
+#define RECORDER_UNSET UINT32_MAX
 
 static const struct option_spec specs[] = {
 	OPT_STRING('o', "output", "FILE", struct options, output, "where to write the trace",
@@ -89,6 +93,13 @@ static const struct option_spec specs[] = {
 		   "what the agent takes the time from: the processor's counter if it is steady, "
 		   "else the vDSO; the vDSO; or the kernel, by calls",
 		   .default_text = "auto"),
+	OPT_CHOICE(0, "agent-for", "WHOM", struct options, agent_for, for_words,
+		   "which processes may get the agent: those of the user who records, or those of "
+		   "other users too",
+		   .default_text = "own"),
+	OPT_FLAG(
+		0, "untrusted", struct options, untrusted,
+		"the program may be hostile: record every call by ptrace, share no memory with it"),
 	OPT_STRING(0, "cache", "DIR", struct options, cache,
 		   "where it is kept what the agent has found in programs and libraries, so that "
 		   "it need not be looked for again; \"\" for nowhere",
@@ -317,13 +328,20 @@ static void choose_cache(const struct options *o, struct record_options *ro)
 		(void)mkdir(ro->cache.dir, 0700); /* or there is none */
 }
 
+static const struct recorder *choose_recorder(const struct options *o)
+{
+	if (o->recorder == RECORDER_UNSET)
+		return o->untrusted ? &recorder_ptrace : &recorder_auto;
+	return recorder_find(recorder_words[o->recorder]);
+}
+
 static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
 {
 	struct record_result res;
 	struct err err = { "" };
 
 	if (read_agent_after(&ro->agent_after_calls, &err) < 0 ||
-	    recorder_find(recorder_words[o->recorder])->run(ro, &res, &err) < 0)
+	    choose_recorder(o)->run(ro, &res, &err) < 0)
 		return cli_fail(cli, &err);
 	if (res.cut_short)
 		cli_warn(cli, "%s: the trace ends before the program: %s", ro->output,
@@ -367,6 +385,8 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 		.on_full = o->on_full,
 		.net = o->net,
 		.clock = o->clock,
+		.agent_for = o->agent_for,
+		.untrusted = o->untrusted,
 	};
 	AUTO_FREE char **argv = xcalloc((size_t)nr_operands + 1, sizeof(*argv));
 	AUTO_FREE char *name = NULL;
@@ -380,6 +400,9 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 						      : "give a command to run, or --attach PID");
 	memcpy(argv, operands, (size_t)nr_operands * sizeof(*argv));
 	ro.argv = nr_operands ? argv : NULL;
+	if (o->untrusted && (choose_recorder(o) != &recorder_ptrace || o->net != RECORD_NET_ON))
+		return cli_fail_with(cli, "--untrusted leaves no choice of a recorder or a net: "
+					  "every call is recorded by ptrace");
 	if (o->attach_pid > INT32_MAX)
 		return cli_fail_with(cli, "there is no process %llu",
 				     (unsigned long long)o->attach_pid);
@@ -406,7 +429,9 @@ const struct command command_record = {
 	.options = specs,
 	.nr_options = ARRAY_LEN(specs),
 	.options_size = sizeof(struct options),
-	.defaults = &(const struct options){ .contents = CONTENTS_UNSET, .on_death = DEATH_UNSET },
+	.defaults = &(const struct options){ .contents = CONTENTS_UNSET,
+					     .on_death = DEATH_UNSET,
+					     .recorder = RECORDER_UNSET },
 	.options_first = true,
 	.run = record_run,
 };

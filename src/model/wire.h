@@ -32,8 +32,12 @@
 #ifndef MODEL_WIRE_H
 #define MODEL_WIRE_H
 
-/* The agent's text is at the same place in every program: the filter knows it. */
-#define WIRE_AGENT_BASE 0x70000000
+/*
+ * The agent's text is at the same place in every program of a recording: the filter knows it. Where
+ * that is between these is chosen anew for each recording, so that no program can count on it.
+ */
+#define WIRE_AGENT_LOWEST 0x70000000
+#define WIRE_AGENT_END 0x7f000000
 
 #define WIRE_BLOCK_BYTES 4096
 /*
@@ -54,7 +58,6 @@
 #define WIRE_NR_RULES 1024
 #define WIRE_PIECES_MAX 6
 #define WIRE_IOVECS_MAX 256
-#define WIRE_STRINGS_MAX 1024
 
 /* What the thread is doing in the agent (block.phase). */
 #define WIRE_OUTSIDE 0
@@ -81,6 +84,16 @@
  * is one that sandboxes allow: getpgrp.
  */
 #define WIRE_NR_TELL 111
+/* What the agent asks the kernel for by itself: the filter lets no other call pass where it does so. */
+#define WIRE_NR_FSTAT 5
+#define WIRE_NR_SCHED_YIELD 24
+#define WIRE_NR_FCNTL 72
+#define WIRE_FCNTL_GET_FLAGS 3 /* its only command */
+#define WIRE_NR_CLOCK_GETTIME 228
+/* And, when it enters, for the memory that it shares with the recorder. */
+#define WIRE_NR_CLOSE 3
+#define WIRE_NR_MMAP 9
+#define WIRE_NR_OPENAT 257
 /* What the kernel makes of the master's word when the recorder has died (a robust futex). */
 #define WIRE_DIED 0x40000000
 
@@ -158,7 +171,6 @@ enum wire_piece_kind {
 	WIRE_BITS, /* the length counts bits, of which 64 are copied at a time */
 	WIRE_IOVECS, /* an array of struct iovec, and what they point to */
 	WIRE_STRING, /* with its NUL; at most `most` bytes */
-	WIRE_STRINGS, /* an array of pointers that ends with NULL, and such strings */
 };
 
 /* Where a number comes from: a register 0..5, the result, or nowhere. */
@@ -191,7 +203,6 @@ struct wire_piece {
 #define WIRE_RULE_FREE 128 /* of a number: nobody wants to be told of such calls */
 #define WIRE_RULE_TEXT                                                                             \
 	256 /* when also_* does not hold: from the loader, if file_from is of a known text */
-#define WIRE_RULE_FAILS 512 /* only if there is nothing by the name in its first register */
 #define WIRE_RULE_NOT_PROC                                                                         \
 	1024 /* not with a path below /proc: what is there may tell what the recorder does */
 #define WIRE_RULE_WRITABLE 2048 /* only if its first register is of a file opened for writing */
@@ -252,6 +263,9 @@ struct wire_copy {
 /* The address of a copy that is what the kernel says of the call's file: a struct stat. */
 #define WIRE_FILE_ADDRESS 1
 #define WIRE_FILE_BYTES 144
+
+/* In one record: arrays of vectors have most, and there may be that of the file. */
+#define WIRE_COPIES_MAX (WIRE_PIECES_MAX * (1 + WIRE_IOVECS_MAX) + 1)
 
 static_assert(sizeof(struct wire_record) % 8 == 0, "alignment");
 static_assert(sizeof(struct wire_rule) == 40 + 16 * WIRE_PIECES_MAX, "layout");

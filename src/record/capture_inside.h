@@ -123,7 +123,7 @@ MUST_CHECK int capture_gather(struct capture_job *j, const struct iovec *spans, 
 
 /* As the policy says, of an argument with these flags (enum capture_flag). */
 enum capture_keep capture_keep(const struct capture *c, const struct row *row, uint8_t flags);
-/* One piece of data, of which not nothing is kept. */
+/* One piece of data, of which not nothing is kept. It may change meanwhile. */
 MUST_CHECK int capture_piece(struct capture *c, enum capture_keep keep, const uint8_t *bytes,
 			     size_t len, struct blob_ref *ret);
 

@@ -55,7 +55,7 @@ static int keep_data(struct capture *c, struct capture_seen *seen, enum capture_
 
 	seen->data.kept_bytes = len;
 	if (keep == CAPTURE_KEEP_BYTES && len <= DATA_INLINE_MAX) {
-		seen->data.bytes = bytes;
+		seen->data.bytes = bytes; /* read once, when the event is encoded */
 		return 1;
 	}
 	seen->data.refs = &seen->ref;

@@ -177,7 +177,7 @@ int capture_piece(struct capture *c, enum capture_keep keep, const uint8_t *byte
 {
 	*ret = (struct blob_ref){ .blob = 0 };
 	if (keep == CAPTURE_KEEP_BYTES)
-		return trace_feed_blob(c->feed, bytes, len, ret);
+		return trace_feed_lent_blob(c->feed, bytes, len, ret);
 	ret->hash = hash_bytes(bytes, len);
 	return 0;
 }

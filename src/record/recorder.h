@@ -33,6 +33,12 @@ enum record_net {
 	RECORD_NET_OFF, /* there is none: from places that could not be changed they are not seen */
 };
 
+/* In whose processes the agent may be. */
+enum record_agent_for {
+	RECORD_AGENT_FOR_OWN, /* those of the recorder's user */
+	RECORD_AGENT_FOR_ALL,
+};
+
 /* What the agent takes the time from. */
 enum record_clock {
 	RECORD_CLOCK_BEST, /* the processor's counter if it is steady, else as the next */
@@ -56,6 +62,8 @@ struct record_options {
 	enum record_on_death on_death;
 	enum record_net net; /* of the agent */
 	enum record_clock clock; /* likewise */
+	enum record_agent_for agent_for;
+	bool untrusted; /* the program may be hostile: no agent, and every call stops */
 	/* Where what it finds in files is kept for later: in a directory that is there; NULL: nowhere. */
 	struct {
 		const char *dir, *below;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -81,10 +82,13 @@ struct tree *tree_new(struct trace_feed *feed, const struct tree_options *option
 
 	t->feed = feed;
 	t->o = *options;
-	arena_init(&t->names);
+	spill_init(&t->spill, options->scratch_dir,
+		   options->memory_bytes ? options->memory_bytes : TREE_MEMORY_BYTES);
+	t->noted_end = &t->noted;
 	arena_init(&t->item);
-	t->made = arena_alloc(&t->names, sizeof(*t->made) + 1);
-	*t->made = (struct noted){ .flags = NOTED_MISSING };
+	t->made = xcalloc(1, sizeof(*t->made) + 1);
+	t->made->flags = NOTED_MISSING;
+	t->unnoted = xcalloc(1, sizeof(*t->unnoted) + 1);
 	t->piece = xmalloc(TREE_PIECE_BYTES);
 	t->places = tree_places_new();
 	t->later = options->later ? tree_later_new(options->later) : NULL;
@@ -95,6 +99,8 @@ struct tree *tree_new(struct trace_feed *feed, const struct tree_options *option
 		if (row && row->sort == ROW_CALL)
 			t->row_uses[id] = use_of(row);
 	}
+	t->creds = creds_new();
+	(void)clock_gettime(CLOCK_REALTIME, &t->begin);
 	tree_begin_served(t);
 	return t;
 }
@@ -106,20 +112,20 @@ void tree_free(struct tree *t)
 	if (!t)
 		return;
 	tree_later_free(t->later);
-	map_release(&t->paths);
-	map_release(&t->dirs);
 	map_release(&t->unsettled);
+	map_release(&t->rights);
+	tree_release_holds(t);
+	creds_free(t->creds);
 	blob_map_release(&t->seen);
-	blob_map_release(&t->listed);
-	blob_map_release(&t->contents);
-	blob_map_release(&t->linked);
 	VEC_RELEASE(&t->devices);
 	for (i = 0; i < t->removals.len; i++)
 		(void)close(t->removals.items[i].fd); /* O_PATH: nothing to fail */
 	VEC_RELEASE(&t->removals);
 	tree_forget_moves(t);
 	VEC_RELEASE(&t->moves);
-	arena_release(&t->names);
+	spill_release(&t->spill);
+	free(t->made);
+	free(t->unnoted);
 	arena_release(&t->item);
 	free(t->piece);
 	tree_places_free(t->places);
@@ -176,10 +182,12 @@ static void end_removals(struct tree *t, pid_t tid)
 }
 
 /* A call that was under way has ended, and with it what it may have changed. */
-void tree_leave(struct tree *t, pid_t pid)
+void tree_leave(struct tree *t, pid_t pid, int err)
 {
 	void *what;
 
+	if (t->holds.len)
+		tree_settle_holds(t, pid, err);
 	if (t->removals.len)
 		end_removals(t, pid);
 	if (!t->unsettled.nr_live)
@@ -225,11 +233,39 @@ static void unsettle_base(struct tree *t, pid_t tid)
 	tree_places_move(t, tid);
 }
 
-/* Paths that were seen before. */
+/* Rights. */
+
+unsigned int tree_rights_of(struct tree *t, pid_t tid)
+{
+	void *known = map_get(&t->rights, &tid, sizeof(tid));
+
+	if (!known)
+		tree_renew_rights(t, tid);
+	return (unsigned int)(uintptr_t)map_get(&t->rights, &tid, sizeof(tid)) - 1;
+}
+
+void tree_renew_rights(struct tree *t, pid_t tid)
+{
+	*map_slot(&t->rights, &tid, sizeof(tid)) =
+		(void *)((uintptr_t)creds_of_thread(t->creds, tid) + 1);
+}
+
+void tree_rename_thread(struct tree *t, pid_t from, pid_t to)
+{
+	void *known = map_remove(&t->rights, &from, sizeof(from));
+
+	if (known)
+		*map_slot(&t->rights, &to, sizeof(to)) = known;
+	tree_rename_holds(t, from, to);
+}
+
+/* Paths that were seen before: they need not be walked. Three quarters of 8 MiB of slots. */
+
+#define SEEN_MAX ((size_t)3 << 16)
 
 struct seen_key {
 	struct tree_identity root, base;
-	uint64_t how; /* the end is followed, the content is wanted */
+	uint64_t how; /* the end is followed, the content is wanted; and the thread's credentials */
 	char path[TREE_PATH_MAX];
 };
 
@@ -240,7 +276,7 @@ static bool make_key(struct tree *t, const struct walk_request *q, struct hash12
 
 	if (q->path_len >= sizeof(key.path) || tree_changes_names(t))
 		return false;
-	key.how = q->follow | q->content << 1;
+	key.how = q->follow | q->content << 1 | (uint64_t)tree_rights_of(t, q->tid) << 2;
 	key.base = (struct tree_identity){ 0 };
 	if (!tree_place_identity(t, q->tid, WALK_FROM_ROOT, -1, &key.root))
 		return false;
@@ -251,17 +287,33 @@ static bool make_key(struct tree *t, const struct walk_request *q, struct hash12
 	return true;
 }
 
+void tree_remember_seen(struct tree *t, struct hash128 key)
+{
+	bool is_new;
+
+	if (t->seen.nr_taken >= SEEN_MAX)
+		forget_seen(t);
+	(void)blob_map_add(&t->seen, key, &is_new);
+}
+
 unsigned int tree_walk_new(struct tree *t, const struct walk_request *q)
 {
-	struct hash128 hash;
-	bool is_new = true;
+	bool has_key;
+	size_t nr_held = t->holds.len;
+	struct hash128 key;
+	unsigned int type;
 
-	if (make_key(t, q, &hash)) {
-		(void)blob_map_add(&t->seen, hash, &is_new);
-		if (!is_new && !q->anew && !(q->writes && tree_later_is_busy(t)))
-			return 0;
-	}
-	return tree_walk(t, q);
+	has_key = make_key(t, q, &key);
+	if (has_key && blob_map_find(&t->seen, key) && !q->anew &&
+	    !(q->writes && tree_later_is_busy(t)))
+		return 0;
+	type = tree_walk(t, q);
+	/* Where something is held, more is to be done until the call has succeeded. */
+	if (has_key && t->holds.len == nr_held)
+		tree_remember_seen(t, key);
+	else if (has_key)
+		tree_key_holds(t, nr_held, key);
+	return type;
 }
 
 /* The type of the path's end when it had to be walked, else 0. */
@@ -360,6 +412,20 @@ static bool may_write(const struct row *row, const struct value *args)
 	return true;
 }
 
+/* Of a call that may write: might it cut what the file holds itself? */
+static bool may_cut(const struct row *row, const struct value *args)
+{
+	const struct arg *set;
+	unsigned int i;
+	uint64_t flags;
+
+	for (i = 0; i < row->nr_args; i++) {
+		if (flags_of(&row->args[i], &args[i], &set, &flags) && set->set == SET_open_flags)
+			return flags & O_TRUNC;
+	}
+	return row->id == SC_creat || row->id == SC_truncate;
+}
+
 /* Whether the kernel will take the path in a way that is not ours (openat2). */
 static bool resolves_otherwise(const struct row *row, const struct value *args)
 {
@@ -407,6 +473,7 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 	q.anew = anew || q.removes || q.moves;
 	q.content = t->row_uses[row->id] & USE_CONTENT;
 	q.writes = q.content && may_write(row, args);
+	q.cuts = q.writes && may_cut(row, args);
 	if (q.writes && resolves_otherwise(row, args))
 		tree_later_need_all(t);
 	if (a->kind == KIND_SOCKADDR) {
@@ -489,14 +556,12 @@ static void touch_paths(struct tree *t, pid_t tid, const struct row *row, const 
 static void touch_listing(struct tree *t, pid_t tid, const struct value *args)
 {
 	struct tree_identity id;
-	bool is_new;
 
 	if (args[0].type != VALUE_INT || args[0].i < 0 ||
 	    !tree_place_identity(t, tid, WALK_FROM_FD, (int)args[0].i, &id))
 		return;
-	id.mount = 0; /* by whatever way it was reached */
-	(void)blob_map_add(&t->listed, hash_bytes(&id, sizeof(id)), &is_new);
-	if (is_new)
+	id.mount = tree_rights_of(t, tid); /* and by whatever way it was reached */
+	if (tree_table_add(t, &t->listed, hash_bytes(&id, sizeof(id))))
 		tree_list(t, tid, (int)args[0].i);
 	t->has_listing = true;
 	t->listing_dev = id.dev;
@@ -537,6 +602,7 @@ int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t
 
 	t->now_ns = now_ns;
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	tree_leave(t, pid, -1);
 	d = opendir(path);
 	while (d && !t->r && (e = readdir(d))) {
 		if (e->d_name[0] == '.')
@@ -547,6 +613,7 @@ int tree_touch_descriptors(struct tree *t, pid_t pid, bool before_exec, uint64_t
 	}
 	if (d)
 		(void)closedir(d); /* only read from */
+	tree_leave(t, pid, 0); /* it has them open */
 	return t->r;
 }
 
@@ -562,6 +629,7 @@ int tree_touch_opened(struct tree *t, pid_t tid, int fd, bool is_cut, uint64_t n
 	t->now_ns = now_ns;
 	t->nr_incomplete += is_cut;
 	(void)tree_walk(t, &q);
+	tree_settle_holds(t, tid, 0);
 	return t->r;
 }
 
@@ -624,14 +692,14 @@ void tree_note_guard(struct tree *t, uint64_t events)
 	t->is_guarded = true;
 }
 
-int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
-	       uint64_t now_ns)
+static int touch(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
+		 uint64_t now_ns)
 {
 	uint8_t use = row->id < ROW_ID_MAX ? t->row_uses[row->id] : 0;
 
-	tree_leave(t, pid);
 	t->has_listing = false;
 	t->now_ns = now_ns;
+	spill_relax(&t->spill);
 	tree_later_collect(t);
 	if (needs_all(row, use))
 		tree_later_need_all(t);
@@ -657,15 +725,20 @@ int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct va
 	return t->r;
 }
 
+int tree_touch(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
+	       uint64_t now_ns)
+{
+	tree_leave(t, pid, -1); /* the end of its last call was not seen */
+	return touch(t, pid, row, args, now_ns);
+}
+
 int tree_touch_made(struct tree *t, pid_t pid, const struct row *row, const struct value *args,
 		    uint64_t now_ns)
 {
-	int r;
-
 	t->is_made = true;
-	r = tree_touch(t, pid, row, args, now_ns);
+	(void)!touch(t, pid, row, args, now_ns); /* it is t->r */
 	t->is_made = false;
-	return r;
+	return t->r;
 }
 
 bool tree_was_listed(const struct tree *t, uint64_t *ret_dev, uint64_t *ret_ino)
@@ -680,11 +753,11 @@ struct tree_changes tree_changes(const struct tree *t)
 	return (struct tree_changes){ t->nr_changes, t->nr_moves, t->roots_differ };
 }
 
-bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struct value *args)
+static bool are_plain(struct tree *t, pid_t pid, const struct row *row, const struct value *args)
 {
 	unsigned int i, type;
 
-	t->met_later = t->met_special_link = t->met_unread = false;
+	t->met_later = t->met_special_link = t->met_unread = t->met_denied = false;
 	for (i = 0; i < row->nr_args && !t->r && !t->unsettled.nr_live; i++) {
 		if (row->args[i].kind != KIND_PATH)
 			continue;
@@ -692,8 +765,18 @@ bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struc
 		if (type && type != S_IFREG && type != S_IFCHR)
 			return false;
 	}
-	/* If the call fails the file stays, of whose content nothing is known. */
-	if (t->met_unread && !(t->row_uses[row->id] & USE_CONTENT))
-		return false;
-	return !t->r && !t->unsettled.nr_live && !t->met_later && !t->met_special_link;
+	return !t->r && !t->unsettled.nr_live && !t->met_later && !t->met_special_link &&
+	       !t->met_denied;
+}
+
+enum tree_plain tree_is_plain(struct tree *t, pid_t pid, const struct row *row,
+			      const struct value *args)
+{
+	if (!are_plain(t, pid, row, args))
+		return TREE_NOT_PLAIN;
+	if (!t->met_unread)
+		return TREE_PLAIN;
+	/* If the call fails the file stays, of whose content nothing is known; and what is only read may be read later. */
+	return t->row_uses[row->id] & USE_CONTENT && may_write(row, args) ? TREE_PLAIN_IF_KEPT
+									  : TREE_NOT_PLAIN;
 }

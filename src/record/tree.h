@@ -16,13 +16,18 @@
 #include "trace/writer.h"
 
 /*
- * Memory grows with the number of distinct paths: about 200 bytes and twice the
- * path for each. What is written may name a path more than once: when a
- * directory is read after it was touched (then LISTED), and when a name that a
- * listing showed is touched itself; what is said later adds to what was said.
- * Belongs to one thread.
+ * What is remembered grows with the number of distinct paths: by about 45 bytes and the path for
+ * each, and 90 more for a regular file. Beyond a fixed amount it is in a file (base/spill.h), and what is
+ * resident is bounded. Where no file can be had there is a limit: paths beyond it are not
+ * noted, and the ledger says so.
+ *
+ * What is written may name a path more than once: when a directory is read after
+ * it was touched (then LISTED), and when a name that a listing showed is touched
+ * itself; what is said later adds to what was said. Belongs to one thread.
  */
 struct tree;
+
+#define TREE_MEMORY_BYTES ((uint64_t)32 << 20)
 
 struct tree_options {
 	uint64_t content_max_bytes; /* contents of files up to this size are kept; 0: none */
@@ -32,6 +37,12 @@ struct tree_options {
 	 * writer of the feed; it must live until tree_finish() or tree_free().
 	 */
 	struct trace_writer *later;
+	/*
+	 * Where files without a name may be made, for what does not fit memory; NULL: nowhere. It must live as long as the tree. What is
+	 * remembered is in one beyond memory_bytes (0: TREE_MEMORY_BYTES).
+	 */
+	const char *scratch_dir;
+	uint64_t memory_bytes;
 	uint64_t own_dev, own_ino; /* of the trace, which has no content of its own */
 	bool misses_calls; /* some are not touched: a thread may be anywhere, each time */
 };
@@ -46,7 +57,10 @@ void tree_free(struct tree *t);
  */
 MUST_CHECK int tree_touch(struct tree *t, pid_t pid, const struct row *row,
 			  const struct value *args, uint64_t now_ns);
-/* The same of a call that may have taken effect already: what cannot be noted then is missing. */
+/*
+ * The same of a call that may have taken effect already: what cannot be noted then is missing. When
+ * its outcome is known, tree_leave() follows; it may be told of twice before that.
+ */
 MUST_CHECK int tree_touch_made(struct tree *t, pid_t pid, const struct row *row,
 			       const struct value *args, uint64_t now_ns);
 /* A descriptor of a file that the call did not name, at its end: nothing was changed yet, unless it was cut. */
@@ -67,25 +81,35 @@ bool tree_is_moving(const struct tree *t, pid_t tid);
 MUST_CHECK int tree_touch_again(struct tree *t, pid_t tid, const struct row *row,
 				const struct value *args);
 /*
- * Of every thread whose calls are touched: it begins, maybe with another's working directory; it has ended, and
- * nothing more will be told of it.
+ * Of every thread whose calls are touched: it begins, maybe with the credentials of its parent (0: they
+ * are asked for) and with another's working directory; it has ended, and nothing more will be told of it.
  */
-void tree_begin_thread(struct tree *t, pid_t tid, bool shares_cwd);
+void tree_begin_thread(struct tree *t, pid_t tid, pid_t parent, bool shares_cwd);
+/* Its credentials may be others now. */
+void tree_renew_rights(struct tree *t, pid_t tid);
+/* It has the number of another one, which is gone. */
+void tree_rename_thread(struct tree *t, pid_t from, pid_t to);
 void tree_end_thread(struct tree *t, pid_t tid);
 /*
- * The call that was touched last by this thread has returned. Of use only to
- * calls that change what names mean (chdir, rename of a directory ...): until
- * then, or the thread's next tree_touch(), every path is looked up anew.
+ * The call that was touched last by this thread has returned, with err or 0; -1: it is not
+ * known how. What files hold that it named is kept only if it has succeeded. If it changes
+ * what names mean (chdir, rename of a directory ...), then until this, or the
+ * thread's next tree_touch(), every path is looked up anew.
  */
-void tree_leave(struct tree *t, pid_t pid);
+void tree_leave(struct tree *t, pid_t pid, int err);
 /*
- * For who keeps names by himself that were touched: whether those of this call
- * lead to files or nowhere, and to no file that is still to be read, for all threads
- * that begin where this one does, and no call is under way that changes what names
- * mean (a call has to be touched before); and how often that was changed: names of
- * before are to be touched again.
+ * For who keeps names that were touched: whether those of this call lead to files or nowhere, and
+ * to no file that is still to be read, for all threads that begin where this one does, and
+ * no call is under way that changes what names mean (the call has to be touched before). And how
+ * often that was changed: names of before are to be touched again.
  */
-bool tree_is_plain(struct tree *t, pid_t pid, const struct row *row, const struct value *args);
+enum tree_plain {
+	TREE_NOT_PLAIN,
+	TREE_PLAIN_IF_KEPT, /* if the call succeeds, by which what they hold is kept */
+	TREE_PLAIN,
+};
+enum tree_plain tree_is_plain(struct tree *t, pid_t pid, const struct row *row,
+			      const struct value *args);
 struct tree_changes {
 	uint64_t nr_names; /* of what any name means */
 	uint64_t nr_moves; /* of what those may mean that begin in a working directory */

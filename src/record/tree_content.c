@@ -2,6 +2,7 @@
 /* What files hold: read whole, hashed, and kept where it is wanted. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,10 +25,10 @@ int tree_open_to_read(int fd, int flags)
 }
 
 /*
- * Since it was asked for, by all that can be told. The program that goes on meanwhile may have
- * changed other things of the file than what it holds: then that it has been changed says nothing.
+ * A program that goes on meanwhile may have changed other things of the file than what it holds:
+ * then that it has been changed says nothing.
  */
-static bool has_changed(const struct statx *before, int fd, bool alone)
+bool tree_has_changed(const struct statx *before, int fd, bool alone)
 {
 	struct statx now;
 
@@ -153,13 +154,12 @@ static bool read_pieces(struct tree_keeper *k, int fd, uint64_t size, struct tre
 	return true;
 }
 
-bool tree_keep_content(struct tree_keeper *k, int fd, const struct statx *st,
-		       struct tree_content *ret)
+bool tree_keep_content(struct tree_keeper *k, const struct tree_file *f, struct tree_content *ret)
 {
 	*ret = (struct tree_content){ .content = { .type = VALUE_NONE } };
-	if (!read_pieces(k, fd, st->stx_size, ret))
+	if (!read_pieces(k, f->fd, f->st.stx_size, ret))
 		return false;
-	ret->changed = has_changed(st, fd, false);
+	ret->changed = f->is_copy ? f->changed : tree_has_changed(&f->st, f->fd, false);
 	return true;
 }
 
@@ -188,6 +188,49 @@ bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max
 	fd = tree_open_to_read(o->fd, 0);
 	if (fd < 0 || !read_content(t, fd, o->st.stx_size, keep, ret))
 		return false;
-	ret->changed = has_changed(&o->st, fd, true);
+	ret->changed = tree_has_changed(&o->st, fd, true);
 	return true;
+}
+
+/* What was noted of the file when it was not read yet. */
+static void remember_hash(struct noted *n, const struct statx *st, const struct tree_content *c)
+{
+	struct noted_file *nf = n->file;
+
+	if (!nf || nf->ino != st->stx_ino)
+		return;
+	nf->has_hash = true;
+	nf->settled &= !c->changed;
+	memcpy(nf->hash, c->hash, sizeof(nf->hash));
+}
+
+void tree_write_content(struct tree *t, struct noted *n, const struct statx *st,
+			const struct tree_content *c, bool is_read)
+{
+	struct tree_record rec = { .which = TREE_INITIAL,
+				   .path = n->path,
+				   .path_len = strlen(n->path),
+				   .flags = TREE_UNREADABLE };
+
+	if (is_read) {
+		remember_hash(n, st, c);
+		rec.content = c->content;
+		rec.hash = c->hash;
+		rec.flags = TREE_CONTENT_KEPT | (c->changed ? TREE_CHANGED : 0);
+	}
+	t->nr_incomplete += !is_read;
+	tree_write(t, &rec);
+}
+
+void tree_keep_file(struct tree *t, struct tree_file *f, bool soon)
+{
+	struct tree_content c = { .content = { .type = VALUE_NONE } };
+	bool is_read;
+
+	if (soon && tree_later_add(t, f))
+		return;
+	is_read = read_content(t, f->fd, f->st.stx_size, true, &c);
+	c.changed = f->is_copy ? f->changed : tree_has_changed(&f->st, f->fd, false);
+	tree_write_content(t, f->noted, &f->st, &c, is_read);
+	(void)close(f->fd); /* only read from */
 }

@@ -39,45 +39,72 @@ static int open_name(const char *path)
 	return (int)fd;
 }
 
-static void write_final(struct tree *t, const struct noted *n, uint64_t *hash_left)
+/* What is found at a path; the record points into the rest. */
+struct description {
+	struct tree_record rec;
+	struct tree_object object;
+	struct tree_content content;
+};
+
+/* True: nothing more can be told of it with other rights. */
+static bool describe(struct tree *t, const struct noted *n, uint64_t hash_left,
+		     struct description *ret)
 {
 	AUTO_CLOSE int fd = open_name(n->path);
-	struct tree_object o;
-	struct tree_content content;
-	struct tree_record rec = {
-		.which = TREE_FINAL, .path = n->path, .path_len = strlen(n->path), .object = &o
-	};
-	int why = errno;
+	struct tree_record *rec = &ret->rec;
+	struct tree_object *o = &ret->object;
 
-	if (fd < 0 || !tree_ask(t, fd, &o)) {
-		rec.object = NULL;
-		rec.flags = why == EACCES || why == EPERM ? TREE_UNREADABLE : TREE_MISSING;
-		tree_write(t, &rec);
-		return;
+	*rec = (struct tree_record){ .object = NULL };
+	ret->content.len_bytes = 0;
+	if (fd < 0 || !tree_ask(t, fd, o)) {
+		rec->flags = errno == EACCES || errno == EPERM ? TREE_UNREADABLE : TREE_MISSING;
+		return rec->flags == TREE_MISSING;
 	}
-	if (S_ISLNK(o.st.stx_mode))
-		o.target = tree_read_link(t, fd, &o.target_len);
-	if (o.special || S_ISCHR(o.st.stx_mode) || S_ISBLK(o.st.stx_mode))
-		rec.flags |= TREE_SPECIAL;
-	if (!o.special && (S_ISREG(o.st.stx_mode) || S_ISDIR(o.st.stx_mode))) {
-		rec.xattrs = tree_read_xattrs(t, fd);
+	rec->object = o;
+	if (S_ISLNK(o->st.stx_mode))
+		o->target = tree_read_link(t, fd, &o->target_len);
+	if (o->special || S_ISCHR(o->st.stx_mode) || S_ISBLK(o->st.stx_mode))
+		rec->flags |= TREE_SPECIAL;
+	if (!o->special && (S_ISREG(o->st.stx_mode) || S_ISDIR(o->st.stx_mode))) {
+		rec->xattrs = tree_read_xattrs(t, fd);
 		/* That there are none is known too, and can be verified. */
-		if (rec.xattrs.type == VALUE_NONE)
-			rec.xattrs = value_list(&t->item, 0);
+		if (rec->xattrs.type == VALUE_NONE)
+			rec->xattrs = value_list(&t->item, 0);
 	}
 	/* What has not been changed need not be read again; and if it was not read then, not now. */
-	if (tree_is_unchanged(n, &o)) {
-		rec.hash = n->file->has_hash ? n->file->hash : NULL;
-	} else if (S_ISREG(o.st.stx_mode) && !o.special && o.st.stx_size <= *hash_left) {
-		if (tree_read_content(t, &o, *hash_left, false, &content)) {
-			*hash_left -= content.len_bytes;
-			rec.hash = content.hash;
-			rec.flags |= content.changed ? TREE_CHANGED : 0;
-		} else {
-			rec.flags |= TREE_UNREADABLE;
+	if (tree_is_unchanged(n, o)) {
+		rec->hash = n->file->has_hash ? n->file->hash : NULL;
+	} else if (S_ISREG(o->st.stx_mode) && !o->special && n->flags & NOTED_DENIED) {
+		rec->flags |= TREE_UNREADABLE;
+	} else if (S_ISREG(o->st.stx_mode) && !o->special && o->st.stx_size <= hash_left) {
+		if (!tree_read_content(t, o, hash_left, false, &ret->content)) {
+			rec->flags |= TREE_UNREADABLE;
+			return false;
 		}
+		rec->hash = ret->content.hash;
+		rec->flags |= ret->content.changed ? TREE_CHANGED : 0;
 	}
-	tree_write(t, &rec);
+	return true;
+}
+
+/* With the rights of those who could look it up, until one could read it; of others it is not said what is there. */
+static void write_final(struct tree *t, const struct noted *n, uint64_t *hash_left)
+{
+	struct description d = { .rec = { .flags = TREE_UNREADABLE } };
+	bool is_whole = false;
+	unsigned int id;
+
+	for (id = 0; id < CREDS_MAX && !is_whole; id++) {
+		if (!(n->seen_by >> id & 1) || !creds_assume(t->creds, id))
+			continue;
+		is_whole = describe(t, n, *hash_left, &d);
+		creds_return(t->creds, CREDS_OWN);
+	}
+	d.rec.which = TREE_FINAL;
+	d.rec.path = n->path;
+	d.rec.path_len = strlen(n->path);
+	*hash_left -= d.content.len_bytes;
+	tree_write(t, &d.rec);
 }
 
 /* Mounts. */
@@ -227,13 +254,32 @@ static void write_all_final(struct tree *t)
 {
 	uint64_t hash_left = HASH_MAX_BYTES;
 
-	MAP_EACH (&t->paths, e) {
-		const struct noted *n = e->value;
+	const struct noted *n;
 
+	for (n = t->noted; n; n = n->next) {
 		/* What the kernel makes up is not the program's work. */
 		if (!(n->flags & NOTED_TOUCHED) || n->flags & NOTED_SPECIAL || t->r)
 			continue;
 		write_final(t, n, &hash_left);
+		arena_reset(&t->item);
+		spill_relax(&t->spill);
+	}
+}
+
+/* What a program was refused is said to be unreadable, also where we could have read it. */
+static void write_denied(struct tree *t)
+{
+	const struct noted *n;
+
+	for (n = t->noted; n && !t->r; n = n->next) {
+		spill_relax(&t->spill); /* all of it is gone through */
+		if (!(n->flags & NOTED_DENIED) || (n->file && n->file->has_hash))
+			continue;
+		tree_write(t, &(struct tree_record){ .which = TREE_INITIAL,
+						     .path = n->path,
+						     .path_len = strlen(n->path),
+						     .flags = TREE_UNREADABLE });
+		t->nr_withheld += n->flags & NOTED_WITHHELD ? 1 : 0;
 		arena_reset(&t->item);
 	}
 }
@@ -245,6 +291,7 @@ int tree_finish(struct tree *t, uint64_t now_ns, bool has_end)
 	t->now_ns = now_ns;
 	tree_read_at_once(t);
 	tree_places_forget(t->places);
+	write_denied(t);
 	if (has_end)
 		write_all_final(t);
 	if (!t->r)
@@ -252,6 +299,14 @@ int tree_finish(struct tree *t, uint64_t now_ns, bool has_end)
 	loss.count = t->nr_incomplete;
 	loss.note = "paths that could not be described";
 	if (!t->r && t->nr_incomplete)
+		t->r = trace_feed_loss(t->feed, &loss);
+	loss.count = t->nr_withheld;
+	loss.note = "files that the program was not allowed to read, so they were not read for it";
+	if (!t->r && t->nr_withheld)
+		t->r = trace_feed_loss(t->feed, &loss);
+	loss.count = t->nr_unnoted;
+	loss.note = "uses of paths that there was no room to remember";
+	if (!t->r && t->nr_unnoted)
 		t->r = trace_feed_loss(t->feed, &loss);
 	return t->r;
 }

@@ -8,8 +8,10 @@
  *   tree_moves.c    where else they may, while a working directory changes
  *   tree_walk.c     goes along a path as the kernel would for the program
  *   tree_note.c     describes what is there, and writes it
+ *   tree_hold.c     holds files until it is known whether the call succeeds that wants what they hold
  *   tree_content.c  reads what files hold
  *   tree_later.c    does so while the program goes on
+ *   tree_memory.c   what is remembered of all this
  *   tree_final.c    the end: final state, mounts
  *
  * A path has two names. Its name now, and the one that it had at the start: they
@@ -30,11 +32,14 @@
 #include <linux/stat.h>
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/spill.h"
 #include "model/blobmap.h"
+#include "record/creds.h"
 #include "record/tree.h"
 
 struct statx;
@@ -49,6 +54,9 @@ enum noted_flag {
 	NOTED_TOUCHED = 8, /* its final state is wanted */
 	NOTED_SPECIAL = 16, /* on a file system of the kernel's own making */
 	NOTED_DIR = 32, /* a directory that is known again by its identity */
+	NOTED_UNREADABLE = 64, /* who looked had no right to see what is there */
+	NOTED_DENIED = 128, /* the last call that wanted what it holds was refused */
+	NOTED_WITHHELD = 256, /* and we could have read it */
 };
 
 /* A regular file as it was noted, to tell at the end whether it is the same still. */
@@ -61,8 +69,10 @@ struct noted_file {
 
 /* What is remembered of a path, for as long as the tree lives. */
 struct noted {
+	struct noted *next; /* that was made */
 	struct noted_file *file; /* NULL: none, or it was not noted whole */
-	uint8_t flags; /* enum noted_flag */
+	uint64_t seen_by; /* a bit for each of the credentials with which it could be looked up */
+	uint16_t flags; /* enum noted_flag */
 	char path[];
 };
 
@@ -105,33 +115,86 @@ struct tree_move {
 	struct tree_identity identity;
 };
 
+/* A file that was noted, open to be read. */
+struct tree_file {
+	struct noted *noted; /* the tree's */
+	struct statx st;
+	int fd; /* -1: it could not be opened */
+	bool is_copy; /* of what it held when it was asked; had it changed? */
+	bool changed;
+};
+
+enum tree_when {
+	TREE_NOT, /* the content is not wanted */
+	TREE_SOON, /* before the file changes */
+	TREE_NOW, /* as soon as the call has succeeded */
+	TREE_BEFORE, /* the call itself may cut it off */
+};
+
+/* By a call that is under way. */
+struct tree_hold {
+	pid_t tid;
+	enum tree_when when;
+	struct tree_file file;
+	bool is_own; /* with the recorder's own rights */
+	bool has_key; /* of the path that led there: */
+	struct hash128 key;
+};
+
+/* A slot has 16 bits of a hash and an address (tree_memory.c). */
+struct tree_paths {
+	uint64_t *slots; /* the spill's; 0: free */
+	size_t nr_slots, nr_taken;
+};
+
+/* Of a hash; a value is not 0 (tree_memory.c). */
+struct tree_table {
+	struct table_slot *slots; /* 1 << bits; the spill's */
+	unsigned int bits;
+	size_t nr_taken;
+};
+
+/* Where the next record goes. */
+struct tree_chunk {
+	uint8_t *pos; /* the spill's */
+	size_t left_bytes, len_bytes;
+};
+
 /* At a time, of what is only hashed: less than a processor's cache has; as much as an attribute. */
 #define TREE_PIECE_BYTES ((size_t)128 << 10)
 
 struct tree {
 	struct trace_feed *feed;
 	struct tree_options o;
-	struct map paths; /* path -> struct noted */
-	struct map dirs; /* identity -> struct noted */
+	struct spill spill; /* the memory of all that grows with the number of names: */
+	struct tree_chunk chunk;
+	struct noted *noted, **noted_end; /* all of them, in the order in which they were made */
+	struct tree_paths paths; /* finds them by their paths */
+	struct tree_table dirs; /* identity -> struct noted */
 	struct noted *made; /* stands there for all directories that the program made */
+	struct noted *unnoted; /* for all paths for which there is no room */
+	uint64_t nr_unnoted; /* what was not noted for that */
 	struct blob_map seen; /* hashes of (root, start, path): nothing more to be done */
-	struct blob_map listed; /* hashes of (device, inode) */
+	struct tree_table listed; /* (device, inode) */
 	pid_t tid; /* whose file systems are meant: of the last walk */
 	bool is_guarded; /* a program is asked before files are opened (fanotify): we do not open them */
 	bool has_listing; /* by the last call: */
 	uint64_t listing_dev, listing_ino;
-	struct blob_map contents; /* the same, of files whose content was asked for */
-	struct blob_map
+	struct tree_table contents; /* the same, of files whose content is kept */
+	struct tree_table
 		linked; /* of (device, inode, birth): files that had several names when one was noted */
 	uint64_t nr_changes; /* counts what makes known names unknown */
 	uint64_t nr_moves; /* likewise those that begin in a working directory */
 	bool roots_differ; /* of threads, maybe: one has changed its own, or what is mounted */
 	struct map unsettled; /* threads in a call that may change what names mean */
+	struct timespec begin; /* of the recording, by the clock of files */
+	struct creds *creds;
+	struct map rights; /* thread -> number of its credentials, and 1 */
+	VEC(struct tree_hold) holds;
 	VEC(struct tree_removal) removals; /* of directories, by calls that are under way */
 	VEC(struct tree_move) moves; /* of threads that share their working directory with others */
 	bool cwds_are_shared; /* of some threads */
 	VEC(struct tree_device) devices;
-	struct arena names; /* of struct noted */
 	struct arena item; /* of the record that is being made */
 	uint8_t *piece; /* TREE_PIECE_BYTES: what is read of a file and not kept in pieces */
 	uint8_t *row_uses; /* by row id: enum row_use */
@@ -139,11 +202,13 @@ struct tree {
 	struct tree_later *later; /* NULL: nothing is read later */
 	bool met_later; /* by the last walks: a file that is still to be read */
 	bool met_unread; /* likewise, a file of the start whose content was not asked for */
+	bool met_denied; /* likewise, something that the thread may not look at */
 	bool met_special_link; /* likewise, a link of the kernel's own making: it leads others elsewhere */
 	bool no_openat2; /* the kernel lacks it, or it is forbidden */
 	bool is_made; /* the call whose paths are touched may have had its effect */
 	uint64_t now_ns;
 	uint64_t nr_incomplete; /* what could not be noted for reasons of ours */
+	uint64_t nr_withheld; /* files that we have not read because the program had no right to */
 	int r; /* the feed's first failure */
 };
 
@@ -180,24 +245,33 @@ bool tree_is_served(struct tree *t, uint64_t dev);
 /* The text of a symlink, in the item's arena; NULL: none. */
 const char *tree_read_link(struct tree *t, int fd, size_t *ret_len);
 
-/* Made when it is new. */
+/* What is remembered (tree_memory.c). */
+
+/* Memory for as long as the tree lives, zeroed; NULL: no room. */
+void *tree_keep(struct tree *t, size_t len_bytes);
+/* That is a table's value; NULL: none. */
+static inline struct noted *tree_noted(uint64_t value)
+{
+	return (struct noted *)(uintptr_t)value;
+}
+
+/* 0: none. */
+uint64_t tree_table_get(const struct tree_table *table, struct hash128 hash);
+/* False: no room. */
+bool tree_table_put(struct tree *t, struct tree_table *table, struct hash128 hash, uint64_t value);
+/* Of a set: true if it is new there; false also where there is no room, which is counted. */
+bool tree_table_add(struct tree *t, struct tree_table *table, struct hash128 hash);
+/* Made when it is new. t->unnoted: there is no room for it, which is counted; nothing is to be said of it. */
 struct noted *tree_get(struct tree *t, const struct tree_name *name);
 struct noted *tree_find(const struct tree *t, const struct tree_name *name);
+
 /* The directory by its identity, under the name of the start; NULL: not known. */
 struct noted *tree_find_dir(struct tree *t, const struct statx *st);
 void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n);
-/* Whether the file's content was asked for, or is not wanted. */
-bool tree_has_content(const struct tree *t, const struct tree_object *o);
 /* tree_find_dir() gives t->made for it from now on. */
 void tree_remember_made(struct tree *t, const struct statx *st);
 /* Something on this device, to find its mount by. */
 void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n);
-
-enum tree_when {
-	TREE_NOT, /* the content is not wanted */
-	TREE_SOON, /* before the file changes */
-	TREE_NOW,
-};
 
 /* Write a record of the initial tree. */
 void tree_note(struct tree *t, const struct tree_object *o, enum tree_when content);
@@ -251,6 +325,7 @@ int tree_open_to_read(int fd, int flags);
 
 /* By which an open object can be named; returns path. */
 const char *tree_self_path(int fd, char path[static 64]);
+bool tree_same_object(const struct statx *a, const struct statx *b);
 bool tree_same_time(const struct statx_timestamp *a, const struct statx_timestamp *b);
 
 /*
@@ -266,8 +341,17 @@ struct tree_content {
 
 bool tree_read_content(struct tree *t, const struct tree_object *o, uint64_t max_bytes, bool keep,
 		       struct tree_content *ret);
-/* What a record says of content that was read, or could not be. It points into it. */
-void tree_add_content(const struct tree_content *c, bool is_read, struct tree_record *rec);
+/* Since it was asked for, by all that can be told; alone: nobody has run meanwhile. */
+bool tree_has_changed(const struct statx *before, int fd, bool alone);
+/* Whether what the file holds is wanted, and was not kept before. */
+bool tree_wants_content(const struct tree *t, const struct tree_object *o);
+/* It is kept now. */
+void tree_remember_content(struct tree *t, const struct tree_object *o);
+/* Keeps what the file holds, now or (soon) before it can change. Takes its descriptor. */
+void tree_keep_file(struct tree *t, struct tree_file *f, bool soon);
+/* Writes the record of a file that was read, or could not be. */
+void tree_write_content(struct tree *t, struct noted *n, const struct statx *st,
+			const struct tree_content *c, bool is_read);
 
 /* Where contents are kept; arena: of what is said of them. */
 struct tree_keeper {
@@ -276,17 +360,16 @@ struct tree_keeper {
 	int r; /* the feed's first failure */
 };
 
-/* The same for an open file that was like this, and holds more than fits an event. */
-bool tree_keep_content(struct tree_keeper *k, int fd, const struct statx *st,
-		       struct tree_content *ret);
+/* The same for an open file that holds more than fits an event. */
+bool tree_keep_content(struct tree_keeper *k, const struct tree_file *f, struct tree_content *ret);
 
 /* Contents that are read while the program goes on (tree_later.c). */
 
 struct tree_later *tree_later_new(struct trace_writer *writer);
 /* What is not read yet is given up. NULL is fine. */
 void tree_later_free(struct tree_later *l);
-/* The object's content will be read; its path has been noted. False: it must be read now. */
-bool tree_later_add(struct tree *t, const struct tree_object *o);
+/* The file will be read, and its descriptor taken. False: it must be read now. */
+bool tree_later_add(struct tree *t, const struct tree_file *f);
 /* Whether there is something that was not read yet. */
 bool tree_later_is_busy(const struct tree *t);
 /* Whether the file was not read yet. */
@@ -297,6 +380,22 @@ void tree_later_need(struct tree *t, const struct statx *st);
 void tree_later_need_all(struct tree *t);
 /* Writes records of what was read. */
 void tree_later_collect(struct tree *t);
+
+/* Files whose contents a call wants (tree_hold.c). */
+
+/* By a call of the thread t->tid, with the credentials that are assumed. */
+void tree_hold(struct tree *t, const struct tree_object *o, enum tree_when when);
+/* The thread's call has succeeded (0), failed, or will not be seen to end (-1). */
+void tree_settle_holds(struct tree *t, pid_t tid, int err);
+void tree_rename_holds(struct tree *t, pid_t from, pid_t to);
+/* Those from the first on were found by the path with this key. */
+void tree_key_holds(struct tree *t, size_t first, struct hash128 key);
+void tree_release_holds(struct tree *t);
+
+/* Nothing more is to be done for the path with this key (tree.c). */
+void tree_remember_seen(struct tree *t, struct hash128 key);
+/* The credentials of a thread (tree.c). */
+unsigned int tree_rights_of(struct tree *t, pid_t tid);
 
 /* Where walks begin (tree_place.c). */
 
@@ -350,6 +449,7 @@ struct walk_request {
 	bool anew; /* even if it was seen before */
 	bool content; /* of a regular file at the end is wanted */
 	bool writes; /* the file at the end may be changed from then on */
+	bool cuts; /* it may be cut off by the call itself */
 	bool removes; /* a directory at the end may be gone then */
 	bool moves; /* it may be the working directory then */
 };

@@ -28,9 +28,7 @@
 
 struct later_file {
 	struct later_file *next;
-	struct noted *noted; /* the tree's */
-	struct statx st;
-	int fd;
+	struct tree_file file;
 	bool is_read; /* or could not be */
 	struct tree_content content;
 	struct arena arena; /* of the content */
@@ -56,8 +54,8 @@ struct tree_later {
 
 static void free_file(struct later_file *f)
 {
-	if (f->fd >= 0)
-		(void)close(f->fd); /* only read from */
+	if (f->file.fd >= 0)
+		(void)close(f->file.fd); /* only read from */
 	arena_release(&f->arena);
 	free(f);
 }
@@ -85,16 +83,17 @@ static void read_file(struct later_file *f, struct trace_feed *feed)
 {
 	struct tree_keeper k = { .feed = feed, .arena = &f->arena };
 
-	f->is_read = tree_keep_content(&k, f->fd, &f->st, &f->content);
+	f->is_read = tree_keep_content(&k, &f->file, &f->content);
 	f->r = k.r;
-	(void)close(f->fd); /* only read from */
-	f->fd = -1;
+	(void)close(f->file.fd); /* only read from */
+	f->file.fd = -1;
 }
 
 static void *later_main(void *arg)
 {
 	struct tree_later *l = arg;
 
+	creds_give_up_all();
 	pthread_mutex_lock(&l->lock);
 	for (;;) {
 		while (!l->queue && !l->stop)
@@ -173,25 +172,15 @@ void tree_later_free(struct tree_later *l)
 	free(l);
 }
 
-bool tree_later_add(struct tree *t, const struct tree_object *o)
+bool tree_later_add(struct tree *t, const struct tree_file *file)
 {
 	struct tree_later *l = t->later;
-	struct noted *n = tree_find(t, o->name);
 	struct later_file *f;
-	int fd;
 
-	if (!l || !n || o->is_remote || o->st.stx_size < LATER_MIN_BYTES ||
-	    l->nr_left >= l->nr_most || !start(l))
+	if (!l || file->st.stx_size < LATER_MIN_BYTES || l->nr_left >= l->nr_most || !start(l))
 		return false;
-	fd = tree_open_to_read(o->fd, 0);
-	if (fd < 0) {
-		tree_later_need_all(t); /* it may be that we have too many open */
-		return false;
-	}
 	f = xcalloc(1, sizeof(*f));
-	f->noted = n;
-	f->st = o->st;
-	f->fd = fd;
+	f->file = *file;
 	arena_init(&f->arena);
 	l->nr_left++;
 	pthread_mutex_lock(&l->lock);
@@ -206,29 +195,11 @@ bool tree_later_is_busy(const struct tree *t)
 	return t->later && t->later->nr_left;
 }
 
-/* What was noted of the file when it was not read yet. */
-static void remember_hash(const struct later_file *f)
-{
-	struct noted_file *nf = f->noted->file;
-
-	if (!nf || nf->ino != f->st.stx_ino || !f->is_read)
-		return;
-	nf->has_hash = true;
-	nf->settled &= !f->content.changed;
-	memcpy(nf->hash, f->content.hash, sizeof(nf->hash));
-}
-
 static void write_file(struct tree *t, struct later_file *f)
 {
-	struct tree_record rec = { .which = TREE_INITIAL,
-				   .path = f->noted->path,
-				   .path_len = strlen(f->noted->path) };
-
 	t->later->nr_left--;
 	t->r = t->r ? t->r : f->r;
-	tree_add_content(&f->content, f->is_read, &rec);
-	remember_hash(f);
-	tree_write(t, &rec);
+	tree_write_content(t, f->file.noted, &f->file.st, &f->content, f->is_read);
 	free_file(f);
 }
 
@@ -252,8 +223,7 @@ void tree_later_collect(struct tree *t)
 
 static bool is_of(const struct later_file *f, const struct statx *st)
 {
-	return f->st.stx_ino == st->stx_ino && f->st.stx_dev_major == st->stx_dev_major &&
-	       f->st.stx_dev_minor == st->stx_dev_minor;
+	return tree_same_object(&f->file.st, st);
 }
 
 /* Out of the queue; NULL: it is not there. */

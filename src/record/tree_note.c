@@ -165,27 +165,6 @@ const char *tree_read_link(struct tree *t, int fd, size_t *ret_len)
 
 /* What is remembered. */
 
-struct noted *tree_find(const struct tree *t, const struct tree_name *name)
-{
-	return map_get(&t->paths, name->text, name->len);
-}
-
-struct noted *tree_get(struct tree *t, const struct tree_name *name)
-{
-	void **slot = map_slot(&t->paths, name->text, name->len);
-	struct noted *n = *slot;
-
-	if (!n) {
-		n = arena_alloc(&t->names, sizeof(*n) + name->len + 1);
-		n->flags = 0;
-		n->file = NULL;
-		memcpy(n->path, name->text, name->len);
-		n->path[name->len] = 0;
-		*slot = n;
-	}
-	return n;
-}
-
 struct identity {
 	uint64_t dev, ino, born_s, born_ns;
 };
@@ -215,26 +194,32 @@ struct noted *tree_find_dir(struct tree *t, const struct statx *st)
 {
 	struct identity id = identity_of(st);
 
-	return is_known_again(t, st) ? map_get(&t->dirs, &id, sizeof(id)) : NULL;
+	return is_known_again(t, st)
+		       ? tree_noted(tree_table_get(&t->dirs, hash_bytes(&id, sizeof(id))))
+		       : NULL;
+}
+
+static void remember(struct tree *t, const struct statx *st, const struct noted *n)
+{
+	struct identity id = identity_of(st);
+
+	if (!tree_table_put(t, &t->dirs, hash_bytes(&id, sizeof(id)), (uintptr_t)n))
+		t->nr_unnoted++;
 }
 
 void tree_remember_dir(struct tree *t, const struct statx *st, struct noted *n)
 {
-	struct identity id = identity_of(st);
-
 	if (!is_known_again(t, st))
 		return;
-	*map_slot(&t->dirs, &id, sizeof(id)) = n;
+	remember(t, st, n);
 	n->flags |= NOTED_DIR;
 }
 
 /* All of them are one: below them nothing was there at the start, whatever their names are. */
 void tree_remember_made(struct tree *t, const struct statx *st)
 {
-	struct identity id = identity_of(st);
-
 	if (is_known_again(t, st))
-		*map_slot(&t->dirs, &id, sizeof(id)) = t->made;
+		remember(t, st, t->made);
 }
 
 void tree_remember_device(struct tree *t, const struct statx *st, const struct noted *n)
@@ -377,6 +362,12 @@ struct value tree_read_xattrs(struct tree *t, int fd)
 	return v;
 }
 
+bool tree_same_object(const struct statx *a, const struct statx *b)
+{
+	return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
+	       a->stx_dev_minor == b->stx_dev_minor;
+}
+
 bool tree_same_time(const struct statx_timestamp *a, const struct statx_timestamp *b)
 {
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
@@ -398,45 +389,14 @@ static struct hash128 hash_of_file(const struct tree_object *o)
 	return hash_bytes(identity, sizeof(identity));
 }
 
-bool tree_has_content(const struct tree *t, const struct tree_object *o)
+bool tree_wants_content(const struct tree *t, const struct tree_object *o)
 {
-	return !may_have_content(t, o) || blob_map_find(&t->contents, hash_of_file(o));
+	return may_have_content(t, o) && !tree_table_get(&t->contents, hash_of_file(o));
 }
 
-/* Once for each file, whatever its names are. */
-static bool wants_content(struct tree *t, const struct tree_object *o)
+void tree_remember_content(struct tree *t, const struct tree_object *o)
 {
-	bool is_new = false;
-
-	if (may_have_content(t, o))
-		(void)blob_map_add(&t->contents, hash_of_file(o), &is_new);
-	return is_new;
-}
-
-void tree_add_content(const struct tree_content *c, bool is_read, struct tree_record *rec)
-{
-	if (!is_read) {
-		rec->flags |= TREE_UNREADABLE;
-		return;
-	}
-	rec->content = c->content;
-	rec->hash = c->hash;
-	rec->flags |= TREE_CONTENT_KEPT | (c->changed ? TREE_CHANGED : 0);
-}
-
-/* False: it will be there later. The record points into `room`. */
-static bool add_content(struct tree *t, const struct tree_object *o, enum tree_when when,
-			struct tree_content *room, struct tree_record *rec)
-{
-	if (t->is_guarded) {
-		t->nr_incomplete++;
-		tree_add_content(room, false, rec);
-		return true;
-	}
-	if (when == TREE_SOON && tree_later_add(t, o))
-		return false;
-	tree_add_content(room, tree_read_content(t, o, t->o.content_max_bytes, true, room), rec);
-	return true;
+	(void)tree_table_add(t, &t->contents, hash_of_file(o)); /* or it is read again */
 }
 
 /* Times are taken from a clock that ticks every few ms: a change sooner than this may not show. */
@@ -453,26 +413,23 @@ static bool is_settled(struct tree *t, const struct statx *st)
 	       st->stx_mtime.tv_sec + SETTLED_S < now.tv_sec;
 }
 
-static void remember_file(struct tree *t, const struct tree_object *o,
-			  const struct tree_record *rec)
+static void remember_file(struct tree *t, const struct tree_object *o)
 {
 	struct noted *n = tree_find(t, o->name);
 	struct noted_file *f;
 
 	if (!n || !S_ISREG(o->st.stx_mode) || o->special)
 		return;
-	f = n->file = arena_alloc(&t->names, sizeof(*f));
+	f = n->file = tree_keep(t, sizeof(*f));
+	if (!f)
+		return; /* at the end it is read once more */
 	*f = (struct noted_file){ .mtime = o->st.stx_mtime,
 				  .ctime = o->st.stx_ctime,
 				  .ino = o->st.stx_ino,
 				  .size_bytes = o->st.stx_size,
-				  .has_hash = rec->hash,
-				  .settled =
-					  is_settled(t, &o->st) && !(rec->flags & TREE_CHANGED) };
+				  .settled = is_settled(t, &o->st) };
 	if (o->st.stx_mask & STATX_BTIME)
 		f->btime = o->st.stx_btime;
-	if (rec->hash)
-		memcpy(f->hash, rec->hash, sizeof(f->hash));
 }
 
 bool tree_is_noted(const struct noted *n, const struct tree_object *o)
@@ -504,13 +461,12 @@ static uint32_t nr_links_of(struct tree *t, const struct statx *st)
 	uint64_t identity[] = { dev_of(st), st->stx_ino, (uint64_t)st->stx_btime.tv_sec,
 				st->stx_btime.tv_nsec };
 	struct hash128 hash = hash_bytes(identity, sizeof(identity));
-	bool is_new;
 
 	if (S_ISDIR(st->stx_mode) || !(st->stx_mask & STATX_BTIME))
 		return st->stx_nlink;
 	if (st->stx_nlink > 1)
-		(void)blob_map_add(&t->linked, hash, &is_new);
-	return st->stx_nlink == 1 && blob_map_find(&t->linked, hash) ? 2 : st->stx_nlink;
+		(void)tree_table_add(t, &t->linked, hash); /* it may be there */
+	return st->stx_nlink == 1 && tree_table_get(&t->linked, hash) ? 2 : st->stx_nlink;
 }
 
 void tree_note(struct tree *t, const struct tree_object *of, enum tree_when content)
@@ -520,31 +476,23 @@ void tree_note(struct tree *t, const struct tree_object *of, enum tree_when cont
 		.which = TREE_INITIAL, .path = o->name->text, .path_len = o->name->len, .object = o
 	};
 	bool device = S_ISCHR(o->st.stx_mode) || S_ISBLK(o->st.stx_mode);
-	struct tree_content room;
 
-	if (o->special || device) {
+	if (o->special || device)
 		rec.flags |= TREE_SPECIAL;
-	} else {
+	else
 		rec.xattrs = tree_read_xattrs(t, o->fd);
-		if (content != TREE_NOT && wants_content(t, o))
-			(void)add_content(t, o, content, &room, &rec);
-		remember_file(t, o, &rec);
-	}
 	noted.st.stx_nlink = nr_links_of(t, &of->st);
 	tree_write(t, &rec);
+	if (o->special || device)
+		return;
+	remember_file(t, of);
+	tree_note_content(t, of, content);
 }
 
 void tree_note_content(struct tree *t, const struct tree_object *o, enum tree_when content)
 {
-	struct tree_record rec = { .which = TREE_INITIAL,
-				   .path = o->name->text,
-				   .path_len = o->name->len };
-	struct tree_content room;
-
-	if (content == TREE_NOT || !wants_content(t, o) || !add_content(t, o, content, &room, &rec))
-		return;
-	remember_file(t, o, &rec);
-	tree_write(t, &rec);
+	if (content != TREE_NOT && tree_wants_content(t, o))
+		tree_hold(t, o, content);
 }
 
 static void note_absent(struct tree *t, const struct tree_name *name, uint64_t flags)
@@ -593,6 +541,7 @@ static void note_name(struct tree *t, int dir_fd, const struct tree_object *dir,
 	rec.path_len = path.len;
 	tree_write(t, &rec);
 	arena_reset(&t->item);
+	spill_relax(&t->spill);
 }
 
 /* The directory itself was described when it was touched; the program may have changed it since. */

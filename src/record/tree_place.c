@@ -291,8 +291,14 @@ static void note_place(struct tree *t, pid_t tid, enum walk_base base)
 }
 
 /* It is asked itself: where its parent was when it was made, that may not be any more. */
-void tree_begin_thread(struct tree *t, pid_t tid, bool shares_cwd)
+void tree_begin_thread(struct tree *t, pid_t tid, pid_t parent, bool shares_cwd)
 {
+	void *rights = parent ? map_get(&t->rights, &parent, sizeof(parent)) : NULL;
+
+	if (rights)
+		*map_slot(&t->rights, &tid, sizeof(tid)) = rights;
+	else
+		tree_renew_rights(t, tid);
 	t->cwds_are_shared |= shares_cwd;
 	*id_of(t->places, tid) = (struct tree_id){ 0 };
 	if (may_keep(t, WALK_FROM_ROOT))
@@ -322,7 +328,8 @@ void tree_end_thread(struct tree *t, pid_t tid)
 {
 	struct tree_id *id = id_of(t->places, tid);
 
-	tree_leave(t, tid);
+	tree_leave(t, tid, -1);
+	(void)map_remove(&t->rights, &tid, sizeof(tid));
 	if (id->tid == tid)
 		*id = (struct tree_id){ 0 };
 	shut_all(t->places);

@@ -87,12 +87,15 @@ void tree_forget_served(struct tree *t)
 
 bool tree_is_served(struct tree *t, uint64_t dev)
 {
+	unsigned int as = creds_current(t->creds);
 	char name[64];
 
 	if (!tree_get_device(t, dev)->is_looked_up) {
+		creds_return(t->creds, CREDS_OWN);
 		(void)snprintf(name, sizeof(name), "/proc/%d/mountinfo", (int)t->tid);
 		if (!learn(t, name, false)) /* the thread is gone */
 			(void)learn(t, OWN_MOUNTS, false);
+		creds_return(t->creds, as);
 		tree_get_device(t, dev)->is_looked_up = true;
 	}
 	return tree_get_device(t, dev)->served;

@@ -34,8 +34,10 @@ struct walk {
 	unsigned int nr_links;
 	bool follow, writes; /* as was asked for */
 	bool lost; /* where the kernel will come to is not known */
+	bool denied; /* its thread's credentials could not be assumed */
 	enum tree_when content;
 	unsigned int end_type;
+	unsigned int caller; /* the credentials of who asked for it */
 };
 
 /* Names. */
@@ -72,12 +74,6 @@ void name_drop_last(struct tree_name *n)
 	n->text[n->len] = 0;
 }
 
-static bool same_object(const struct statx *a, const struct statx *b)
-{
-	return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
-	       a->stx_dev_minor == b->stx_dev_minor;
-}
-
 /* Where we are. */
 
 static void leave(struct walk *w)
@@ -112,7 +108,16 @@ static void find_first_name(struct walk *w)
 	n = tree_find(w->t, &w->now);
 	/* It was not there, or it has taken the place of what was: see note_child(). */
 	w->made = n && (n->flags & NOTED_MISSING ||
-			(n->flags & NOTED_INITIAL && w->cur.st.stx_mask & STATX_BTIME));
+			((n->flags & (NOTED_INITIAL | NOTED_UNREADABLE)) == NOTED_INITIAL &&
+			 w->cur.st.stx_mask & STATX_BTIME));
+}
+
+/* It was made since the recording began. */
+static bool is_younger(const struct tree *t, const struct statx *st)
+{
+	return st->stx_mask & STATX_BTIME && (st->stx_btime.tv_sec > t->begin.tv_sec ||
+					      (st->stx_btime.tv_sec == t->begin.tv_sec &&
+					       (long)st->stx_btime.tv_nsec > t->begin.tv_nsec));
 }
 
 /* Notes what is under a name of the start, as far as it must be; true: the program made it. */
@@ -124,6 +129,14 @@ static bool note_named(struct walk *w, struct tree_object *o, struct tree_name *
 	if (n->flags & NOTED_MISSING)
 		return true;
 	o->name = first;
+	if (n->flags & NOTED_UNREADABLE) {
+		/* Nobody could see so far what was there. */
+		n->flags &= (uint16_t) ~(NOTED_UNREADABLE | NOTED_INITIAL);
+		if (is_younger(w->t, &o->st)) {
+			n->flags |= NOTED_MISSING;
+			return true;
+		}
+	}
 	if (n->flags & NOTED_INITIAL) {
 		/* A file that has taken the place of another is none of the start's. */
 		if (tree_is_noted(n, o))
@@ -160,7 +173,7 @@ static void note_child(struct walk *w, struct tree_object *o, struct tree_name *
 	*made = w->made || note_named(w, o, first);
 	if (*made && dir)
 		tree_remember_made(w->t, &o->st);
-	w->t->met_unread |= !*made && !tree_has_content(w->t, o);
+	w->t->met_unread |= !*made && tree_wants_content(w->t, o);
 }
 
 static void stand_in_root(struct walk *w)
@@ -174,6 +187,7 @@ static void stand_in_root(struct walk *w)
 	if (!(n->flags & NOTED_INITIAL) && tree_ask(w->t, o.fd, &now))
 		o = now;
 	n->flags |= NOTED_TOUCHED;
+	n->seen_by |= UINT64_C(1) << creds_current(w->t->creds);
 	stand_in(w, &o, true);
 	w->made = false;
 	note_child(w, &w->cur, &first, &made);
@@ -187,7 +201,7 @@ static void go_up(struct walk *w)
 	struct tree_object o;
 	int fd;
 
-	if (same_object(&w->cur.st, &w->root->o.st) || w->now.len <= 1)
+	if (tree_same_object(&w->cur.st, &w->root->o.st) || w->now.len <= 1)
 		return;
 	fd = openat(w->cur.fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || !tree_ask(w->t, fd, &o)) {
@@ -278,6 +292,7 @@ static void touch_absent(struct walk *w, const struct tree_name *first, int why)
 {
 	struct noted *n;
 
+	w->t->met_denied |= why == EACCES || why == EPERM;
 	if (why != ENOENT && why != EACCES && why != EPERM) {
 		/* ENOTDIR, ENAMETOOLONG, ELOOP: as the program will find itself. */
 		if (why == EMFILE || why == ENFILE || why == ENOMEM || why == EIO)
@@ -294,7 +309,7 @@ static void touch_absent(struct walk *w, const struct tree_name *first, int why)
 		n->flags |= NOTED_MISSING;
 		tree_note_missing(w->t, first);
 	} else {
-		n->flags |= NOTED_INITIAL;
+		n->flags |= NOTED_INITIAL | NOTED_UNREADABLE;
 		tree_note_unreadable(w->t, first);
 	}
 }
@@ -319,6 +334,8 @@ static bool step(struct walk *w, const char *name, size_t len, bool last)
 	n = tree_get(w->t, &now);
 	n->flags |= NOTED_TOUCHED | (w->cur.special ? NOTED_SPECIAL : 0);
 	fd = openat(w->cur.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 || errno == ENOENT)
+		n->seen_by |= UINT64_C(1) << creds_current(w->t->creds);
 	if (fd < 0 || !tree_ask(w->t, fd, &o)) {
 		w->lost |= errno != ENOENT;
 		touch_absent(w, &first, errno);
@@ -479,6 +496,47 @@ static const char *inside_root(const struct walk *w)
 	return NULL;
 }
 
+/* Describes a directory that the thread can name, although no path leads there for it. False: that was done before. */
+static bool note_held_directory(struct walk *w, struct tree_object *o, const struct tree_name *name)
+{
+	struct noted *n = tree_get(w->t, name);
+
+	if (n->flags & NOTED_MISSING ||
+	    (n->flags & NOTED_INITIAL && !(n->flags & NOTED_UNREADABLE)) ||
+	    is_younger(w->t, &o->st))
+		return false;
+	n->flags &= (uint16_t)~NOTED_UNREADABLE;
+	n->flags |= NOTED_INITIAL | NOTED_TOUCHED;
+	o->name = name;
+	tree_note(w->t, o, TREE_NOT);
+	tree_remember_device(w->t, &o->st, n);
+	tree_remember_dir(w->t, &o->st, n);
+	return true;
+}
+
+/*
+ * A thread may be in a directory that it could not come to: one above it is closed to the thread. It can
+ * ask what "." is all the same, and "..", as far as that leads.
+ */
+static void note_upwards(struct walk *w)
+{
+	struct tree_name name = w->now;
+	struct tree_object o = w->cur;
+	int fd = -1, up;
+
+	while (note_held_directory(w, &o, &name) && name.len > 1) {
+		up = openat(o.fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0)
+			(void)close(fd); /* O_PATH: nothing to fail */
+		fd = up;
+		name_drop_last(&name);
+		if (fd < 0 || !tree_ask(w->t, fd, &o))
+			break;
+	}
+	if (fd >= 0)
+		(void)close(fd); /* likewise */
+}
+
 /* Stands in the working directory or the directory of a descriptor; false when there is none. */
 static bool stand_in_base(struct walk *w)
 {
@@ -502,6 +560,8 @@ static bool stand_in_base(struct walk *w)
 	stand_in(w, o, true);
 	w->now = w->base->name;
 	find_first_name(w);
+	if (path && !w->made)
+		note_upwards(w);
 	return true;
 }
 
@@ -511,27 +571,38 @@ static bool begin(struct walk *w, struct tree *t, const struct walk_request *q)
 	w->tid = t->tid = q->tid;
 	w->cur.fd = -1;
 	w->base = NULL;
-	w->lost = false;
+	w->lost = w->denied = false;
 	w->at = w->nr_links = w->end_type = 0;
 	w->len = q->path_len;
 	w->follow = q->follow;
 	w->writes = q->writes;
-	w->content = !q->content ? TREE_NOT : q->writes ? TREE_NOW : TREE_SOON;
+	w->content = !q->content ? TREE_NOT
+		     : q->cuts	 ? TREE_BEFORE
+		     : q->writes ? TREE_NOW
+				 : TREE_SOON;
+	w->caller = creds_current(t->creds);
+	/* What /proc tells of a thread it tells us, not the thread. */
+	creds_return(t->creds, CREDS_OWN);
 	w->root = tree_place_take(t, q->tid, WALK_FROM_ROOT, -1);
 	if (!w->root || q->path_len >= sizeof(w->rest))
+		return false;
+	if (q->base != WALK_FROM_ROOT)
+		w->base = tree_place_take(t, q->tid, q->base, q->fd);
+	w->denied = !creds_assume(t->creds, tree_rights_of(t, q->tid));
+	if (w->denied)
 		return false;
 	memcpy(w->rest, q->path, q->path_len);
 	if (q->base == WALK_FROM_ROOT) {
 		stand_in_root(w);
 		return true;
 	}
-	w->base = tree_place_take(t, q->tid, q->base, q->fd);
 	return w->base && w->base->o.st.stx_nlink && stand_in_base(w);
 }
 
 static void end(struct walk *w)
 {
 	leave(w);
+	creds_return(w->t->creds, w->caller);
 	tree_place_drop(w->base);
 	tree_place_drop(w->root);
 	arena_reset(&w->t->item);
@@ -558,7 +629,7 @@ unsigned int tree_walk(struct tree *t, const struct walk_request *q)
 	} else {
 		w.lost = true;
 		/* One that was killed at the beginning of its call does not make it any more. */
-		t->nr_incomplete += t->is_made && tree_thread_is_gone(q->tid);
+		t->nr_incomplete += w.denied || (t->is_made && tree_thread_is_gone(q->tid));
 	}
 	if (w.lost && q->writes)
 		tree_later_need_all(t);

@@ -61,6 +61,7 @@ struct trace_feed {
 	struct buf sections[SECTION_MAX];
 	struct batch *batch, *blob_batch;
 	struct known known;
+	bool was_known; /* the last one that was lent */
 	uint64_t credit_bytes; /* claimed, for what will be kept */
 	bool seal_due; /* a batch of data is full: the events that it is of shall follow it */
 	bool at_end; /* what is being taken in may use the room set aside for the end */
@@ -277,6 +278,30 @@ int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len, stru
 	int r = make_room(f, len);
 
 	return r ? r : put_blob(&f->blobs, bytes, len, ret);
+}
+
+/*
+ * A hash that is known stands for bytes that are stored, whatever it was computed from. So where
+ * known data is to be expected it is not copied; what is stored is hashed as it was copied.
+ */
+int trace_feed_lent_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
+			 struct blob_ref *ret)
+{
+	int r = len > BLOB_MAX_BYTES ? -E2BIG : make_room(f, len);
+	uint8_t *room;
+
+	if (r)
+		return r;
+	if (f->was_known) {
+		ret->hash = hash_bytes(bytes, len);
+		if (known_find(&f->known, ret))
+			return 0;
+	}
+	room = blob_room(f, len);
+	memcpy(room, bytes, len);
+	ret->hash = hash_bytes(room, len);
+	f->was_known = known_find(&f->known, ret);
+	return f->was_known ? 0 : keep_blob(f, len, ret);
 }
 
 int trace_feed_blob_room(struct trace_feed *f, size_t len, uint8_t **ret)

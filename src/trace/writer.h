@@ -50,6 +50,7 @@ struct trace_writer_options {
 	 * taking like a full disk (-EXFULL); no file system has to know of it.
 	 */
 	uint64_t max_bytes;
+	void (*begin_thread)(void); /* by the writer's thread, first of all; NULL: nothing */
 };
 
 /* Creates the file. err explains a failure, after which there is no file. */
@@ -84,6 +85,12 @@ MUST_CHECK int trace_feed_item(struct trace_feed *f, const struct item *item);
 /* Stores bytes ahead of the event that will refer to them, at most BLOB_MAX_BYTES. */
 MUST_CHECK int trace_feed_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
 			       struct blob_ref *ret);
+/*
+ * The same of bytes that somebody else may change meanwhile: what is stored is as it was at some moment
+ * of the call, each byte by itself, and the hash is that of what is stored.
+ */
+MUST_CHECK int trace_feed_lent_blob(struct trace_feed *f, const uint8_t *bytes, size_t len,
+				    struct blob_ref *ret);
 /*
  * The same without a copy: where at most so many bytes may be put, and then that
  * so many were. In between nothing else may be done with the feed; if nothing was

@@ -88,6 +88,7 @@ struct sink {
 	 */
 	_Atomic uint64_t claimed, limit, end_left;
 	uint64_t max_bytes; /* of the file; 0: no limit */
+	void (*begin_thread)(void); /* the caller's; or NULL */
 	bool reserves; /* from here on under the lock */
 	bool only_counts; /* the file system cannot reserve, but there is a limit */
 	bool reserving; /* the writer's thread does, without the lock */
@@ -504,6 +505,8 @@ static void *sink_main(void *arg)
 	struct sink *k = arg;
 	struct batch *b;
 
+	if (k->begin_thread)
+		k->begin_thread();
 	pthread_mutex_lock(&k->lock);
 	for (;;) {
 		bool waited, pack_data;
@@ -655,6 +658,7 @@ int sink_open(const char *path, const struct trace_writer_options *options, stru
 	k->nr_allowed = SPARE_BATCHES;
 	k->reserves = options->reserve;
 	k->max_bytes = options->max_bytes;
+	k->begin_thread = options->begin_thread;
 	k->limit = UINT64_MAX;
 	k->end_left = END_BYTES;
 	k->rush_next = RUSH_BLOCKS_MIN;

@@ -196,10 +196,12 @@ static const struct {
 	{ "step", mode_step },
 #endif
 	{ "masked-waits", mode_masked_waits },
+	{ "ignored", mode_ignored },
 #ifndef TORTURE_STATIC
 	{ "reused-text", mode_reused_text },
 #endif
 	{ "limit-later", mode_limit_later },
+	{ "growing-stack", mode_growing_stack },
 	{ "served", mode_served },
 	{ "guarded", mode_guarded },
 	{ "filled", mode_filled },

@@ -7,6 +7,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -171,6 +173,88 @@ int mode_masked_waits(int argc, char **argv)
 	return 0;
 }
 
+/* Sends signals that do nothing, until it is killed or its parent is gone. */
+static pid_t send_ignored(void)
+{
+	pid_t parent = getpid(), pid = (pid_t)must(fork(), "fork");
+
+	while (!pid) {
+		(void)usleep(2000);
+		if (getppid() != parent || kill(parent, SIGUSR2) || kill(parent, SIGWINCH))
+			_exit(0);
+	}
+	return pid;
+}
+
+/* After some time something happens, to which a wait may come to an end: a byte, or a signal. */
+static pid_t happen(int fd, int signo)
+{
+	pid_t parent = getpid(), pid = (pid_t)must(fork(), "fork");
+
+	if (pid)
+		return pid;
+	(void)usleep(30000);
+	_exit(signo ? kill(parent, signo) != 0 : write(fd, "", 1) != 1);
+}
+
+/* Each is made once, and ends by its timeout. */
+static bool times_out(int epoll, int sem)
+{
+	const struct timespec timeout = { .tv_nsec = 20000000 };
+	struct sembuf wait = { .sem_op = -1 };
+	struct epoll_event event;
+	sigset_t none;
+
+	sigemptyset(&none);
+	return !epoll_wait(epoll, &event, 1, 20) && !epoll_pwait(epoll, &event, 1, 20, &none) &&
+	       sigtimedwait(&none, NULL, &timeout) < 0 && errno == EAGAIN &&
+	       semtimedop(sem, &wait, 1, &timeout) < 0 && errno == EAGAIN;
+}
+
+/* One ends by what it waits for, one by a signal that is handled. */
+static bool ends(int epoll, const int fds[2])
+{
+	struct epoll_event event;
+	int handled = nr_handled, status[2];
+	pid_t pid = happen(fds[1], 0);
+	char byte;
+
+	if (epoll_wait(epoll, &event, 1, -1) != 1 || read(fds[0], &byte, 1) != 1)
+		return false;
+	must(waitpid(pid, &status[0], 0), "waitpid");
+	pid = happen(-1, SIGUSR1);
+	if (epoll_wait(epoll, &event, 1, -1) != -1 || errno != EINTR || nr_handled != handled + 1)
+		return false;
+	must(waitpid(pid, &status[1], 0), "waitpid");
+	return !status[0] && !status[1];
+}
+
+/* ignored N: N times waits, while signals come that are ignored. */
+int mode_ignored(int argc, char **argv)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	int nr = argc > 0 ? (int)strtol(argv[0], NULL, 10) : 1, fds[2], epoll, sem;
+	struct epoll_event event = { .events = EPOLLIN };
+	bool fine = true;
+	pid_t sender;
+
+	must(sigaction(SIGUSR1, &action, NULL), "sigaction");
+	if (signal(SIGUSR2, SIG_IGN) == SIG_ERR || signal(SIGWINCH, SIG_DFL) == SIG_ERR)
+		give_up("signal");
+	must(pipe2(fds, O_CLOEXEC), "pipe2");
+	epoll = (int)must(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
+	must(epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event), "epoll_ctl");
+	sem = (int)must(semget(IPC_PRIVATE, 1, 0600), "semget");
+	calls_first(100);
+	sender = send_ignored();
+	while (nr-- && fine)
+		fine = times_out(epoll, sem) && ends(epoll, fds);
+	must(kill(sender, SIGKILL), "kill");
+	must(waitpid(sender, NULL, 0), "waitpid");
+	must(semctl(sem, 0, IPC_RMID), "semctl");
+	return !fine;
+}
+
 #ifndef TORTURE_STATIC
 static void *nothing(void *arg)
 {
@@ -224,4 +308,45 @@ int mode_limit_later(int argc, char **argv)
 	if (!mlockall(MCL_CURRENT) && !getrusage(RUSAGE_SELF, &usage))
 		return usage.ru_maxrss > (300 << 10);
 	return 0;
+}
+
+/* As far as the kernel keeps from what is below a stack, in pages (stack_guard_gap). */
+#define STACK_GUARD_PAGES 256
+
+/* Returns how many calls of itself it took to get there. */
+static size_t use_stack(const char *to)
+{
+	volatile char here[1024];
+
+	here[0] = 1; /* and is read below: no such call is a jump */
+	return ((char *)here > to ? use_stack(to) : 0) + (size_t)here[0];
+}
+
+static void *use_stack_in_thread(void *to)
+{
+	return use_stack(to) ? NULL : to;
+}
+
+/* growing-stack N: made where there was room for it, and used after N calls. */
+int mode_growing_stack(int argc, char **argv)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 64 * page;
+	const size_t hole = bytes + STACK_GUARD_PAGES * page;
+	char *there = mmap(NULL, hole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *first = there + hole - bytes / 4;
+	void *failed = NULL;
+	pthread_attr_t attr;
+	pthread_t t;
+
+	if (there == MAP_FAILED)
+		give_up("mmap");
+	must(munmap(there, hole), "munmap");
+	if (mmap(first, bytes / 4, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN, -1, 0) != first)
+		give_up("mmap");
+	calls_first(argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 0);
+	if (pthread_attr_init(&attr) || pthread_attr_setstack(&attr, there + hole - bytes, bytes) ||
+	    pthread_create(&t, &attr, use_stack_in_thread, there + hole - bytes + page))
+		give_up("pthread_create");
+	return pthread_join(t, &failed) || failed;
 }

@@ -58,6 +58,16 @@ def masked_waits():
         unnoticed("masked-waits", str(nr))
 
 
+@case("a signal that is ignored ends no wait, and other signals and timeouts do")
+def ignored():
+    rounds = 5
+    unnoticed("ignored", str(rounds))
+    calls = Trace().stat()["calls"]
+    waits = {"epoll_wait": 3, "epoll_pwait": 1, "rt_sigtimedwait": 1, "semtimedop": 1}
+    equal({name: calls[name]["count"] for name in waits},
+          {name: nr * rounds for name, nr in waits.items()}, "calls")
+
+
 @case("signals find the program in its own code, whatever an agent has put there")
 def interrupted():
     unnoticed("interrupted", "1500")
@@ -100,6 +110,12 @@ def reused_text():
 @case("a limit for the memory that is enough for the program alone, and memory that is locked")
 def limit_later():
     unnoticed("limit-later")
+
+
+@case("a stack grows where the program found room for it")
+def growing_stack():
+    for nr in (0, 100):  # an agent that comes late comes for the thread, or before it
+        unnoticed("growing-stack", str(nr))
 
 
 @case("a file system that the program serves itself is left alone")

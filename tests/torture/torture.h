@@ -96,7 +96,9 @@ int mode_step(int argc, char **argv);
 #endif
 int mode_masked_waits(int argc, char **argv);
 int mode_reused_text(int argc, char **argv);
+int mode_ignored(int argc, char **argv);
 int mode_limit_later(int argc, char **argv);
+int mode_growing_stack(int argc, char **argv);
 int mode_served(int argc, char **argv);
 int mode_guarded(int argc, char **argv);
 int mode_filled(int argc, char **argv);

@@ -125,6 +125,75 @@ static void test_found_and_stored(void **state)
 	sites_release(&found);
 }
 
+/* A copy of the C library by that name in our directory, with its times. */
+static int copy_libc(const char *name, char ret_path[512])
+{
+	char from[4096] = "", command[8192];
+
+	(void)dl_iterate_phdr(find_libc, from);
+	(void)snprintf(ret_path, 512, "%s/%s", dir, name);
+	(void)snprintf(command, sizeof(command), "cp -pL %s %s", from, ret_path);
+	assert_int_equal(system(command), 0);
+	return open(ret_path, O_RDONLY | O_CLOEXEC);
+}
+
+/* A program can copy a file with its build-id, size and times, and change what it holds: that is another one. */
+static void test_tells_copies_apart(void **state)
+{
+	struct site_key keys[2];
+	struct timespec times[2];
+	struct stat st[2];
+	char path[512];
+	int fds[2];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		fds[i] = copy_libc(i ? "second" : "first", path);
+		assert_true(fds[i] >= 0 && !fstat(fds[i], &st[i]));
+		site_store_key(fds[i], &st[i], &keys[i]);
+	}
+	assert_int_equal(st[0].st_mtim.tv_nsec, st[1].st_mtim.tv_nsec);
+	if (!keys[0].text[0]) {
+		print_message("# the C library has no build-id\n");
+		skip();
+	}
+	assert_string_not_equal(keys[0].text, keys[1].text);
+	/* Also when it is the same file later on. */
+	times[0] = st[1].st_atim;
+	times[1] = st[1].st_mtim;
+	do
+		assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	while (!stat(path, &st[0]) && !memcmp(&st[0].st_ctim, &st[1].st_ctim, sizeof(*times)));
+	site_store_key(fds[1], &st[0], &keys[0]);
+	assert_string_not_equal(keys[0].text, keys[1].text);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
+/* A file is read, not mapped: so it may be cut while it is looked through. */
+static void test_cut_file(void **state)
+{
+	struct sites found, again;
+	struct site_key key;
+	struct stat st;
+	char path[512];
+	int fd = copy_libc("cut", path);
+
+	(void)state;
+	look_through_libc(&found, &key);
+	assert_true(fd >= 0 && !fstat(fd, &st));
+	assert_true(sites_find_in_file(fd, (size_t)st.st_size, &again));
+	assert_equal(&found, &again);
+	sites_release(&again);
+	assert_int_equal(truncate(path, 100000), 0);
+	assert_false(sites_find_in_file(fd, (size_t)st.st_size, &again));
+	assert_int_equal(truncate(path, 0), 0);
+	assert_false(sites_find_in_file(fd, (size_t)st.st_size, &again));
+	sites_release(&found);
+	(void)close(fd);
+}
+
 /* A small file of the store. */
 static void store_one(struct site_store *s, const struct site_key *key)
 {
@@ -242,10 +311,9 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_found_and_stored),
-		STORE_TEST(test_damaged),
-		STORE_TEST(test_others),
-		STORE_TEST(test_many),
+		STORE_TEST(test_found_and_stored), STORE_TEST(test_tells_copies_apart),
+		STORE_TEST(test_cut_file),	   STORE_TEST(test_damaged),
+		STORE_TEST(test_others),	   STORE_TEST(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -32,7 +34,8 @@ static void test_file(void **state)
 	touch("f");
 	touch("./../../tmp/../f"); /* leads elsewhere, or nowhere */
 	finish();
-	assert_int_equal(count_entries(INITIAL, below("f")), 1);
+	/* What it is, and what it holds. */
+	assert_int_equal(count_entries(INITIAL, below("f")), 2);
 	assert_int_equal(stat_of(INITIAL, below("f"), TYPE), 1);
 	assert_int_equal(stat_of(INITIAL, below("f"), MODE), S_IFREG | 0644);
 	assert_int_equal(stat_of(INITIAL, below("f"), SIZE), 7);
@@ -183,8 +186,8 @@ static void test_symlink_changes(void **state)
 	settle();
 	touch("now");
 	finish();
-	assert_int_equal(count_entries(INITIAL, below("one")), 1);
-	assert_int_equal(count_entries(INITIAL, below("two")), 1);
+	assert_int_equal(count_entries(INITIAL, below("one")), 2);
+	assert_int_equal(count_entries(INITIAL, below("two")), 2);
 	assert_int_equal(count_entries(INITIAL, below("now")), 1);
 }
 
@@ -312,12 +315,131 @@ static void test_plain_names(void **state)
 
 	(void)state;
 	write_file("file", "content");
-	assert_false(tree_is_plain(tree, getpid(), row_by_id(SC_unlink), args));
+	assert_int_equal(tree_is_plain(tree, getpid(), row_by_id(SC_unlink), args), TREE_NOT_PLAIN);
 	args[1] = value_uint(O_RDWR);
-	assert_true(tree_is_plain(tree, getpid(), row_by_id(SC_open), args));
+	assert_int_equal(tree_is_plain(tree, getpid(), row_by_id(SC_open), args),
+			 TREE_PLAIN_IF_KEPT);
+	touch_at(AT_FDCWD, "file", O_RDWR);
+	assert_int_equal(tree_is_plain(tree, getpid(), row_by_id(SC_open), args), TREE_PLAIN);
 	assert_int_equal(unlink("file"), 0);
-	assert_true(tree_is_plain(tree, getpid(), row_by_id(SC_unlink), args));
+	assert_int_equal(tree_is_plain(tree, getpid(), row_by_id(SC_unlink), args), TREE_PLAIN);
 	finish();
+}
+
+/* What a call was refused is not kept, nor what it would have cut; the next one may get it. */
+static void test_refused(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_str(&arena, "cut"),
+					    value_uint(O_RDWR | O_TRUNC) };
+
+	(void)state;
+	write_file("read", "secret");
+	write_file("cut", "secret");
+	write_file("again", "known");
+	OK(tree_touch(tree, getpid(), row_by_id(SC_open), args, 5));
+	leave(EACCES);
+	args[0] = value_str(&arena, "read");
+	args[1] = value_uint(O_RDONLY);
+	OK(tree_touch(tree, getpid(), row_by_id(SC_open), args, 5));
+	leave(EPERM);
+	args[0] = value_str(&arena, "again");
+	OK(tree_touch(tree, getpid(), row_by_id(SC_open), args, 5));
+	leave(EMFILE);
+	touch("again");
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("cut")), UNREADABLE);
+	assert_int_equal(flags_of(INITIAL, below("read")), UNREADABLE);
+	assert_int_equal(flags_of(INITIAL, below("again")), CONTENT_KEPT);
+	assert_int_equal(entry(INITIAL, below("cut"))->args[CONTENT].type, VALUE_NONE);
+	assert_int_equal(entry(FINAL, below("cut"))->args[HASH].type, VALUE_NONE);
+	assert_int_equal(entry(INITIAL, below("read"))->args[CONTENT].type, VALUE_NONE);
+	assert_int_equal(entry(FINAL, below("read"))->args[HASH].type, VALUE_NONE);
+	assert_true(is_text(&entry(INITIAL, below("again"))->args[CONTENT], "known"));
+}
+
+/* What a call cuts off was there before it. */
+static void test_cut(void **state)
+{
+	struct value args[ROW_ARGS_MAX] = { value_str(&arena, "f"), value_uint(O_RDWR | O_TRUNC) };
+
+	(void)state;
+	write_file("f", "before");
+	OK(tree_touch(tree, getpid(), row_by_id(SC_open), args, 5));
+	write_file("f", "after");
+	leave(0);
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("f")), CONTENT_KEPT);
+	assert_true(is_text(&entry(INITIAL, below("f"))->args[CONTENT], "before"));
+	assert_true(has_hash(entry(FINAL, below("f")), "after"));
+}
+
+/* A thread of another user names files of ours. */
+static void test_rights(void **state)
+{
+	static const struct tree_options options = { .content_max_bytes = 1000 };
+	struct value args[ROW_ARGS_MAX] = { value_int(AT_FDCWD), value_int(0), value_uint(0) };
+	pid_t child;
+	int go[2];
+	char c;
+
+	(void)state;
+	if (geteuid())
+		skip(); /* only root may do so */
+	OK(chmod(top, 0755));
+	write_file("closed", "secret");
+	OK(chmod("closed", 0600));
+	write_file("open", "public");
+	OK(mkdir("private", 0700));
+	write_file("private/f", "secret");
+	OK(mkdir("private/in", 0755));
+	write_file("private/in/f", "public");
+	/* They were there before. */
+	tree_free(tree);
+	tree = tree_new(feed, &options);
+	OK(pipe(go));
+	child = fork();
+	if (!child) {
+		if (chdir("private/in") || setgid(65534) || setuid(65534) ||
+		    write(go[1], "", 1) != 1)
+			_exit(1);
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(read(go[0], &c, 1), 1);
+	tree_begin_thread(tree, child, 0, false);
+	/* Where it is it could not come to any more. */
+	args[1] = value_str(&arena, "f");
+	OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+	tree_leave(tree, child, 0);
+	args[1] = value_str(&arena, below("closed"));
+	OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+	tree_leave(tree, child, EACCES);
+	args[1] = value_str(&arena, below("private/f"));
+	OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+	tree_leave(tree, child, EACCES);
+	args[1] = value_str(&arena, below("open"));
+	OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+	tree_leave(tree, child, 0);
+	/* It is forged: the kernel would not have let it succeed. */
+	args[1] = value_str(&arena, below("closed"));
+	OK(tree_touch(tree, child, row_by_id(SC_openat), args, 5));
+	tree_leave(tree, child, 0);
+	(void)kill(child, SIGKILL);
+	(void)waitpid(child, NULL, 0);
+	(void)close(go[0]);
+	(void)close(go[1]);
+	finish();
+	assert_int_equal(flags_of(INITIAL, below("closed")), UNREADABLE);
+	assert_int_equal(entry(INITIAL, below("closed"))->args[CONTENT].type, VALUE_NONE);
+	assert_int_equal(entry(FINAL, below("closed"))->args[HASH].type, VALUE_NONE);
+	assert_int_equal(stat_of(INITIAL, below("private"), TYPE), 2);
+	assert_int_equal(flags_of(INITIAL, below("private/f")), UNREADABLE);
+	assert_int_equal(entry(INITIAL, below("private/f"))->args[STAT].type, VALUE_NONE);
+	assert_int_equal(entry(FINAL, below("private/f"))->args[STAT].type, VALUE_NONE);
+	assert_int_equal(stat_of(INITIAL, below("private/in"), MODE), S_IFDIR | 0755);
+	assert_true(is_text(&entry(INITIAL, below("private/in/f"))->args[CONTENT], "public"));
+	assert_true(is_text(&entry(INITIAL, below("open"))->args[CONTENT], "public"));
+	assert_true(has_hash(entry(FINAL, below("open")), "public"));
 }
 
 int main(void)
@@ -338,6 +460,9 @@ int main(void)
 		TREE_TEST(test_long_paths),
 		TREE_TEST(test_gone_process),
 		TREE_TEST(test_plain_names),
+		TREE_TEST(test_refused),
+		TREE_TEST(test_cut),
+		TREE_TEST(test_rights),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,7 @@ enum {
 	SPECIAL = 2,
 	MISSING = 4,
 	CONTENT_KEPT = 16,
+	UNREADABLE = 32,
 };
 
 /* Arguments of tree_entry, fields of tree_stat. */
@@ -106,14 +107,22 @@ static const char *below(const char *name)
 	return p;
 }
 
-/* openat(dirfd, path, flags) */
+/* The call that was touched last has this outcome. */
+static void leave(int failed)
+{
+	tree_leave(tree, getpid(), failed);
+}
+
+/* openat(dirfd, path, flags), which succeeds; but what it does to the file comes later. */
 static void touch_at(int dirfd, const char *name, int flags)
 {
 	const struct row *row = row_by_id(SC_openat);
 	struct value args[ROW_ARGS_MAX] = { value_int(dirfd), value_str(&arena, name),
 					    value_uint((uint64_t)flags), value_uint(0) };
 
+	leave(0);
 	OK(tree_touch(tree, getpid(), row, args, 5));
+	leave(0);
 }
 
 static void touch(const char *name)
@@ -121,20 +130,22 @@ static void touch(const char *name)
 	touch_at(AT_FDCWD, name, 0);
 }
 
-/* Calls with one or two paths in front. */
-static void touch_call(enum row_id id, const char *a, const char *b)
+/* Calls with one or two paths in front; they are under way until the next one, or leave(). */
+static inline void touch_call(enum row_id id, const char *a, const char *b)
 {
 	struct value args[ROW_ARGS_MAX] = { value_str(&arena, a),
 					    b ? value_str(&arena, b) : value_int(0) };
 
+	leave(0);
 	OK(tree_touch(tree, getpid(), row_by_id((unsigned int)id), args, 5));
 }
 
 /* Any call of the thread: the one before is over. */
-static void settle(void)
+static inline void settle(void)
 {
 	struct value args[ROW_ARGS_MAX] = { value_int(0) };
 
+	leave(0);
 	OK(tree_touch(tree, getpid(), row_by_id(SC_close), args, 5));
 }
 
@@ -180,6 +191,7 @@ static void finish(void)
 	struct trace_items *it;
 	struct item *item;
 
+	leave(0);
 	OK(tree_finish(tree, 9, true));
 	end();
 	assert_whole();
@@ -209,28 +221,41 @@ static unsigned int count_entries(int which, const char *name)
 	return nr;
 }
 
-/* The last one of the path: what is said later counts. */
+/* All that is said of the path: what is said later adds to it. */
 static const struct item *entry(int which, const char *name)
 {
+	struct item *all = NULL;
+	unsigned int k;
 	size_t i;
 
-	for (i = items.len; i-- > 0;) {
+	for (i = 0; i < items.len; i++) {
 		const struct item *item = &items.items[i];
 
-		if (item->row->id == REC_tree_entry && item->args[TREE].i == which &&
-		    is_text(&item->args[PATH], name))
-			return item;
+		if (item->row->id != REC_tree_entry || item->args[TREE].i != which ||
+		    !is_text(&item->args[PATH], name))
+			continue;
+		if (!all) {
+			all = arena_alloc(&arena, sizeof(*all));
+			*all = *item;
+			continue;
+		}
+		for (k = 0; k < FLAGS; k++) {
+			if (item->args[k].type != VALUE_NONE)
+				all->args[k] = item->args[k];
+		}
+		all->args[FLAGS].u |= item->args[FLAGS].u;
 	}
-	fail_msg("no entry for %s", name);
-	return NULL;
+	if (!all)
+		fail_msg("no entry for %s", name);
+	return all;
 }
 
-static uint64_t flags_of(int which, const char *name)
+static inline uint64_t flags_of(int which, const char *name)
 {
 	return entry(which, name)->args[FLAGS].u;
 }
 
-static int64_t stat_of(int which, const char *name, unsigned int field)
+static inline int64_t stat_of(int which, const char *name, unsigned int field)
 {
 	const struct value *v = value_field(&entry(which, name)->args[STAT], field);
 
@@ -238,7 +263,7 @@ static int64_t stat_of(int which, const char *name, unsigned int field)
 	return v->i;
 }
 
-static bool has_hash(const struct item *item, const char *content)
+static inline bool has_hash(const struct item *item, const char *content)
 {
 	XXH128_hash_t h = XXH3_128bits(content, strlen(content));
 	uint8_t expected[16];

@@ -16,9 +16,23 @@ void agent_free(struct agent *a)
 	(void)a;
 }
 
-void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES])
+uint64_t agent_call_address(const struct agent *a)
 {
-	ret[0] = ret[1] = 0;
+	(void)a;
+	return 0;
+}
+
+uint64_t agent_ask_address(const struct agent *a)
+{
+	(void)a;
+	return 0;
+}
+
+bool agent_takes(const struct agent *a, unsigned int nr)
+{
+	(void)a;
+	(void)nr;
+	return false;
 }
 
 void agent_note_choice(struct tracer *tr, struct tracee *t, bool at_entry)
@@ -53,12 +67,6 @@ void agent_end_thread(struct tracer *tr, struct tracee *t)
 	(void)t;
 }
 
-void agent_take_exec(struct tracer *tr, struct tracee *t)
-{
-	(void)tr;
-	(void)t;
-}
-
 void agent_leave_image(struct tracer *tr, struct tracee *t)
 {
 	(void)tr;
@@ -88,8 +96,9 @@ bool agent_before_first_thread(struct tracer *tr, struct tracee *t, uint64_t ip)
 	return false;
 }
 
-bool agent_is_in(const struct tracee *t)
+bool agent_is_in(const struct tracer *tr, const struct tracee *t)
 {
+	(void)tr;
 	(void)t;
 	return false;
 }
@@ -161,11 +170,17 @@ const char *agent_clock(const struct agent *a)
 	return "none";
 }
 
-void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
+void agent_begin_names(struct tracer *tr, struct tracee *t)
 {
 	(void)tr;
 	(void)t;
-	(void)at_entry;
+}
+
+void agent_end_names(struct tracer *tr, struct tracee *t, bool succeeded)
+{
+	(void)tr;
+	(void)t;
+	(void)succeeded;
 }
 
 void agent_settle(struct tracer *tr, bool moving)
@@ -215,8 +230,9 @@ bool agent_is_netless(const struct tracer *tr)
 	return false;
 }
 
-uint64_t agent_told_address(void)
+uint64_t agent_told_address(const struct agent *a)
 {
+	(void)a;
 	return 0;
 }
 
@@ -249,4 +265,18 @@ uint64_t agent_nr_unseen_places(const struct agent *a)
 {
 	(void)a;
 	return 0;
+}
+
+bool agent_is_forestalled(const struct tracer *tr, struct tracee *t, uint64_t stack)
+{
+	(void)tr;
+	(void)t;
+	(void)stack;
+	return false;
+}
+
+void agent_drain(struct tracer *tr, struct tracee *t)
+{
+	(void)tr;
+	(void)t;
 }

@@ -10,20 +10,34 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/random.h>
 #include <sys/user.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "record/agent/inside.h"
 #include "record/agent/rules.h"
 #include "record/inproc/agent.h"
+#include "record/ptrace/registers.h"
 
+#define PAGE_BYTES 4096u
 /* How often a thread that makes calls asks for its processor time: one in some thousand calls. */
 #define CPU_EVERY_NS UINT64_C(1000000)
 /* Of one ring, then it is another's turn: a thread that waits for room shall not wait for all others. */
 #define AT_A_TIME_BYTES (UINT64_C(96) << 10)
 /* Some times what it takes to empty so much. */
 #define WAIT_FOR_ROOM_NS UINT64_C(60000)
+
+static uint64_t choose_base(void)
+{
+	const uint64_t nr_pages = (WIRE_AGENT_END - WIRE_AGENT_LOWEST) / PAGE_BYTES;
+	uint64_t random = 0;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+		random = clock_monotonic_ns(); /* the machine has just begun */
+	return WIRE_AGENT_LOWEST + random % nr_pages * PAGE_BYTES;
+}
 
 int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 {
@@ -39,6 +53,8 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 			"a program with the net under it cannot go on when the recorder is killed: "
 			"--on-death=continue can be had with --net=off or --recorder=ptrace");
 	a = xcalloc(1, sizeof(*a));
+	a->base = choose_base();
+	a->serves_all = tr->o->agent_for == RECORD_AGENT_FOR_ALL;
 	a->after_calls = tr->o->agent_after_calls;
 	a->net = tr->o->net == RECORD_NET_AUDIT ? net_new() : NULL;
 	a->netless = tr->o->net == RECORD_NET_OFF;
@@ -75,10 +91,19 @@ void agent_free(struct agent *a)
 	free(a);
 }
 
-void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES])
+uint64_t agent_call_address(const struct agent *a)
 {
-	ret[0] = AGENT_ADDRESS(agent_syscall_done);
-	ret[1] = AGENT_ADDRESS(agent_asked);
+	return AGENT_ADDRESS(a, agent_syscall_done);
+}
+
+uint64_t agent_ask_address(const struct agent *a)
+{
+	return AGENT_ADDRESS(a, agent_asked);
+}
+
+bool agent_takes(const struct agent *a, unsigned int nr)
+{
+	return nr < WIRE_NR_CALLS && a->is_taken[nr];
 }
 
 /* Slots. */
@@ -198,8 +223,9 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	if (ip >= space->loader_start && ip < space->loader_end &&
 	    (t->regs[3] & MAP_TYPE) == MAP_PRIVATE && found_stat(t->tid, (int)t->regs[4], &st) &&
 	    tree_may_open(tr->tree, t->tid, st.st_dev)) {
+		/* Another thread may have put something else there. */
 		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, (int)t->regs[4]);
-		fd = open(name, O_RDONLY | O_CLOEXEC);
+		fd = agent_texts_open(tr, t, name);
 	}
 	if (fd < 0) {
 		if (tr->agent->netless)
@@ -279,17 +305,27 @@ void agent_before_signal(struct tracer *tr, struct tracee *t)
 
 /* Leaving. */
 
-/* It was to fail, by what the agent could see before it. */
-void agent_take_exec(struct tracer *tr, struct tracee *t)
-{
-	struct wire_block *b = t->agent ? t->agent->block : NULL;
+/* What the program's memory says, which may be another number at the next look. */
 
-	if (!b || b->phase != WIRE_CALLING)
-		return;
-	(void)drain_thread(tr, t, DRAIN_ALL);
-	if (!t->agent->is_damaged && drain_begin_call(tr, t, b->call_head))
-		t->state = TRACEE_IN_CALL;
-	tr->agent->nr_events += t->state == TRACEE_IN_CALL;
+static uint32_t phase_of(const struct agent_thread *at)
+{
+	return __atomic_load_n(&at->block->phase, __ATOMIC_ACQUIRE); /* pairs with the agent's */
+}
+
+static uint64_t call_head_of(const struct agent_thread *at)
+{
+	return __atomic_load_n(&at->block->call_head, __ATOMIC_RELAXED);
+}
+
+/* The call that the thread was making: its record stands behind all that were published, and taken. */
+static bool begin_call(struct tracer *tr, struct tracee *t)
+{
+	uint64_t call_head = call_head_of(t->agent);
+
+	if (call_head == t->agent->tail)
+		return drain_begin_call(tr, t, call_head);
+	drain_give_up(tr, t);
+	return false;
 }
 
 void agent_leave_image(struct tracer *tr, struct tracee *t)
@@ -311,11 +347,11 @@ void agent_lose_gs(struct tracer *tr, struct tracee *t)
 	t->agent->space->lost_gs = true;
 }
 
-bool agent_is_in(const struct tracee *t)
+bool agent_is_in(const struct tracer *tr, const struct tracee *t)
 {
 	uint8_t there[64];
 
-	return remote_read(t, WIRE_AGENT_BASE, there, sizeof(there)) &&
+	return tr->agent && remote_read(t, tr->agent->base, there, sizeof(there)) &&
 	       !memcmp(there, __start_agent_text, sizeof(there));
 }
 
@@ -352,7 +388,7 @@ void agent_wait_for_others(struct tracer *tr, const struct tracee *t,
 /* Who has seen that the agent is on may be about to ask for something. */
 static bool asks_nothing(const struct tracee *other)
 {
-	uint32_t phase = __atomic_load_n(&other->agent->block->phase, __ATOMIC_RELAXED);
+	uint32_t phase = phase_of(other->agent);
 
 	return phase != WIRE_BEFORE && phase != WIRE_AFTER;
 }
@@ -422,6 +458,28 @@ uint64_t agent_nr_missed(const struct agent *a)
 	return a ? a->nr_missed : 0;
 }
 
+/* Others are further away than a stack may grow. */
+#define STACKS_END (UINT64_C(4) << 30)
+
+bool agent_is_forestalled(const struct tracer *tr, struct tracee *t, uint64_t stack)
+{
+	uint8_t there[SITE_SYSCALL_BYTES];
+
+	if (!tr->agent || t->agent || tr->agent->netless)
+		return false;
+	if ((stack < tr->agent->base || stack >= STACKS_END) &&
+	    !remote_read(t, agent_call_address(tr->agent) - sizeof(there), there, sizeof(there)) &&
+	    !remote_read(t, agent_ask_address(tr->agent) - sizeof(there), there, sizeof(there)))
+		return false;
+	agent_hope_end(t);
+	return true;
+}
+
+void agent_drain(struct tracer *tr, struct tracee *t)
+{
+	(void)drain_thread(tr, t, DRAIN_ALL);
+}
+
 bool agent_is_at_work(const struct tracer *tr)
 {
 	return tr->agent && tr->agent->images;
@@ -467,15 +525,24 @@ static void restore(const struct wire_block *b, struct user_regs_struct *regs)
 	regs->rsp = b->rsp;
 }
 
-/* The call has been made, by the agent: the rest of it is ours. */
-static void finish_call(struct tracer *tr, struct tracee *t, int64_t ret)
+/*
+ * The call has been made, by the agent: the rest of it is ours, unless its record was published. False: it
+ * is not recorded by us.
+ */
+static bool take_call(struct tracer *tr, struct tracee *t, uint32_t phase)
 {
-	const struct wire_block *b = t->agent->block;
-
-	if (b->head != b->call_head || !drain_begin_call(tr, t, b->call_head))
-		return;
+	if (phase == WIRE_AFTER && call_head_of(t->agent) != t->agent->tail)
+		return false;
+	if (!begin_call(tr, t))
+		return false;
 	tr->agent->nr_events++;
-	tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
+	return true;
+}
+
+static void finish_call(struct tracer *tr, struct tracee *t, uint32_t phase, int64_t ret)
+{
+	if (take_call(tr, t, phase))
+		tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
 }
 
 /* Back to the program's own instruction, where it makes the call. */
@@ -486,43 +553,73 @@ static void leave_call(struct tracer *tr, struct tracee *t, struct user_regs_str
 }
 
 /* And behind it, where the kernel may make it once more. */
-static void end_call(struct tracer *tr, struct tracee *t, struct user_regs_struct *regs)
+static void end_call(struct tracer *tr, struct tracee *t, uint32_t phase,
+		     struct user_regs_struct *regs)
 {
 	const struct outcome o = outcome_of((int64_t)regs->rax);
 
 	regs->rip = t->agent->block->site + SITE_SYSCALL_BYTES;
-	finish_call(tr, t, (int64_t)regs->rax);
+	finish_call(tr, t, phase, (int64_t)regs->rax);
+	agent_follow_call(tr, t, &o, regs->rip, regs->rsp);
+}
+
+/* The call fails because of a signal: as end_call(), unless it would not have without us. */
+static void end_broken(struct tracer *tr, struct tracee *t, uint32_t phase,
+		       struct user_regs_struct *regs)
+{
+	const struct broken_call c = {
+		regs->orig_rax, { regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9 }
+	};
+	struct outcome o;
+	int64_t ret = (int64_t)regs->rax;
+
+	regs->rip = t->agent->block->site + SITE_SYSCALL_BYTES;
+	if (take_call(tr, t, phase)) {
+		if (interrupts_judge(tr, t, &c, &ret) == INTERRUPTS_AGAIN) {
+			t->state = TRACEE_IN_CALL;
+			t->is_again = true;
+			regs->rax = regs->orig_rax;
+			regs->orig_rax = UINT64_MAX;
+			leave_call(tr, t, regs);
+			return;
+		}
+		regs->rax = (uint64_t)ret;
+		tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
+	}
+	o = outcome_of(ret);
 	agent_follow_call(tr, t, &o, regs->rip, regs->rsp);
 }
 
 /* The thread is stopped in the agent: back to the program, at its instruction or behind it. */
-static void take_out(struct tracer *tr, struct tracee *t)
+static void take_out(struct tracer *tr, struct tracee *t, uint32_t phase)
 {
 	struct wire_block *b = t->agent->block;
 	struct user_regs_struct regs;
 
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
 		return; /* killed meanwhile */
-	if (b->phase == WIRE_BEFORE) {
-		if (regs.rip >= AGENT_ADDRESS(agent_entry) &&
-		    regs.rip < AGENT_ADDRESS(agent_registers_saved)) {
+	if (phase == WIRE_BEFORE) {
+		if (regs.rip >= AGENT_ADDRESS(tr->agent, agent_entry) &&
+		    regs.rip < AGENT_ADDRESS(tr->agent, agent_registers_saved)) {
 			regs.rip = regs.rcx;
 			agent_expect_call(tr, t, regs.rip + SITE_SYSCALL_BYTES, regs.rsp);
-		} else if (regs.rip == AGENT_ADDRESS(agent_told)) {
+		} else if (regs.rip == AGENT_ADDRESS(tr->agent, agent_told)) {
 			netless_begin_call(t, &regs);
 		} else {
 			restore(b, &regs);
 			regs.rax = b->nr;
 			leave_call(tr, t, &regs);
 		}
-	} else if (b->phase == WIRE_CALLING && regs.rip == AGENT_ADDRESS(agent_syscall)) {
+	} else if (phase == WIRE_CALLING && regs.rip == AGENT_ADDRESS(tr->agent, agent_syscall)) {
 		leave_call(tr, t, &regs);
-	} else if (b->phase == WIRE_CALLING) {
-		end_call(tr, t, &regs);
+	} else if (phase == WIRE_CALLING && (int64_t)regs.rax == -EINTR) {
+		end_broken(tr, t, phase, &regs);
+	} else if (phase == WIRE_CALLING) {
+		end_call(tr, t, phase, &regs);
 	} else {
 		restore(b, &regs);
 		regs.rax = (uint64_t)b->ret;
-		end_call(tr, t, &regs);
+		end_call(tr, t, phase, &regs);
 	}
 	b->phase = WIRE_OUTSIDE;
 	(void)ptrace(PTRACE_SETREGS, t->tid, NULL, &regs); /* fails only when it is gone */
@@ -540,6 +637,7 @@ static bool is_fault(const struct tracee *t)
 bool agent_at_stop(struct tracer *tr, struct tracee *t)
 {
 	bool fault = false;
+	uint32_t phase;
 
 	if (!t->agent)
 		return false;
@@ -547,9 +645,12 @@ bool agent_at_stop(struct tracer *tr, struct tracee *t)
 	if (!t->agent->block)
 		return false;
 	waiting_note_stop(&tr->waiting, drain_thread(tr, t, DRAIN_ALL));
-	if (t->agent->block->phase != WIRE_OUTSIDE) {
-		fault = t->agent->block->phase != WIRE_CALLING && is_fault(t);
-		take_out(tr, t);
+	phase = phase_of(t->agent);
+	if (phase > WIRE_AFTER)
+		drain_give_up(tr, t);
+	if (phase != WIRE_OUTSIDE) {
+		fault = phase != WIRE_CALLING && is_fault(t);
+		take_out(tr, t, phase);
 	} else {
 		drain_grow_ring(t->agent);
 	}
@@ -559,19 +660,19 @@ bool agent_at_stop(struct tracer *tr, struct tracee *t)
 
 void agent_end_thread(struct tracer *tr, struct tracee *t)
 {
-	struct wire_block *b;
+	uint32_t phase;
 
 	agent_hope_end(t);
 	if (!t->agent)
 		return;
-	b = t->agent->block;
-	if (b) {
+	if (t->agent->block) {
 		(void)drain_thread(tr, t, DRAIN_ALL);
-		if (b->phase == WIRE_CALLING && drain_begin_call(tr, t, b->call_head)) {
+		phase = phase_of(t->agent);
+		if (phase == WIRE_CALLING && begin_call(tr, t)) {
 			t->state = TRACEE_IN_CALL; /* for ever */
 			tr->agent->nr_events++;
-		} else if (b->phase == WIRE_AFTER) {
-			finish_call(tr, t, b->ret);
+		} else if (phase == WIRE_AFTER) {
+			finish_call(tr, t, phase, t->agent->block->ret);
 		}
 	}
 	release_thread(tr, t);

@@ -30,14 +30,18 @@ struct outcome;
 MUST_CHECK int agent_new(const struct tracer *tr, struct agent **ret, struct err *err);
 void agent_free(struct agent *a);
 
-/* The addresses behind the agent's syscall instructions, which the filter lets pass. */
-#define AGENT_NR_CALL_ADDRESSES 2
-void agent_call_addresses(uint64_t ret[AGENT_NR_CALL_ADDRESSES]);
+/*
+ * The addresses behind the agent's syscall instructions: by the first it makes calls of the program, those
+ * that it takes; by the second it asks for something itself. The filter lets these calls pass, and no others.
+ */
+uint64_t agent_call_address(const struct agent *a);
+uint64_t agent_ask_address(const struct agent *a);
+bool agent_takes(const struct agent *a, unsigned int nr);
 
 /* No net: threads run free, and calls from places that could not be changed are not seen. */
 bool agent_is_netless(const struct tracer *tr);
 /* The address behind the instruction by which the agent tells of calls then. */
-uint64_t agent_told_address(void);
+uint64_t agent_told_address(const struct agent *a);
 /* Whether a thread may run without a stop at each of its calls. */
 bool agent_runs_free(const struct tracer *tr, const struct tracee *t);
 /* The thread will make a call by the instruction before ip, with this stack pointer, which the agent will not see. */
@@ -60,8 +64,6 @@ void agent_new_thread(struct tracer *tr, struct tracee *parent, struct tracee *t
 void agent_first_stop(struct tracee *t);
 /* The thread is gone; a call that it was making is unfinished. */
 void agent_end_thread(struct tracer *tr, struct tracee *t);
-/* It is stopped in an execve that has succeeded: if the agent has made it, it becomes the call that is followed. */
-void agent_take_exec(struct tracer *tr, struct tracee *t);
 /* It has another image now: the old one's state is dropped. */
 void agent_leave_image(struct tracer *tr, struct tracee *t);
 /* The agent will enter the first program at its execve, if it can. */
@@ -107,7 +109,7 @@ void agent_lose_clock(struct tracer *tr, struct tracee *t);
 /* Where the time of its records is from: "counter", "vdso" or "kernel". */
 const char *agent_clock(const struct agent *a);
 /* Whether there is an agent in the memory of a thread of which nothing is known. */
-bool agent_is_in(const struct tracee *t);
+bool agent_is_in(const struct tracer *tr, const struct tracee *t);
 /* How many calls it has recorded itself. */
 uint64_t agent_nr_events(const struct agent *a);
 /* What the net has caught, and from where; when that was asked for. */
@@ -121,10 +123,11 @@ void agent_audit(const struct agent *a, struct agent_caught *ret);
 /* Reads of memory that the agent should have copied, and has not: what is missing for that. */
 uint64_t agent_nr_missed(const struct agent *a);
 /*
- * After the tree was told of the entry or the exit of a call that the tracer sees:
+ * After the tree was told of the entry, or the exit, of a call that the tracer sees:
  * from then on the agent may make such a call itself, or not any more.
  */
-void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry);
+void agent_begin_names(struct tracer *tr, struct tracee *t);
+void agent_end_names(struct tracer *tr, struct tracee *t, bool succeeded);
 /*
  * At the entry and the exit of a call that the tracer sees, recorded or not: the
  * agent learns whether the paths of descriptors are wanted, or has to ask again.
@@ -138,6 +141,14 @@ void agent_note_choice(struct tracer *tr, struct tracee *t, bool at_entry);
 void agent_settle(struct tracer *tr, bool moving);
 /* Before something is unmounted: no file of a program is open any more. */
 void agent_close_files(struct tracer *tr);
+/*
+ * Something of the program's own stands where the filter lets the agent's calls pass, or may come to stand there:
+ * a stack that grows downwards from an address above (0: none). No agent enters any more. Asked after each
+ * call that maps something.
+ */
+bool agent_is_forestalled(const struct tracer *tr, struct tracee *t, uint64_t stack);
+/* Takes in what this thread has left so far. */
+void agent_drain(struct tracer *tr, struct tracee *t);
 /* Takes in what all threads have left so far; of how many bytes that was for the busiest. */
 uint64_t agent_drain_all(struct tracer *tr);
 /* Whether there is a program with an agent in it. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Records become events, by the same code that reads a stopped program's memory:
- * it reads the copies that the agent made. The ring is the program's to write,
- * so nothing in it is trusted.
+ * it reads the copies that the agent made. The program can write into the ring and the
+ * block at any moment, also while they are read here. So each number is read once, into memory of our own,
+ * and checked and used there; what no agent can have written ends the taking, and is in the ledger.
  */
 #include <errno.h>
 #include <sched.h>
@@ -11,112 +12,7 @@
 #include <sys/stat.h>
 
 #include "record/agent/inside.h"
-
-/* Memory as copied before or after the call. */
-struct copies {
-	struct memory memory; /* first: read() gets a pointer to it */
-	const uint8_t *start, *end;
-	const uint8_t *next; /* where the last copy was found: the next one is often behind it */
-	uint64_t nr_missed;
-};
-
-/* One copy, checked; NULL at the end or where nothing makes sense. */
-static const uint8_t *read_copy(const struct copies *c, const uint8_t *at, struct wire_copy *ret)
-{
-	if ((size_t)(c->end - at) < sizeof(*ret))
-		return NULL;
-	memcpy(ret, at, sizeof(*ret));
-	at += sizeof(*ret);
-	return ret->len_bytes <= (uint64_t)(c->end - at) ? at : NULL;
-}
-
-static const uint8_t *behind(const uint8_t *bytes, const struct wire_copy *copy,
-			     const struct copies *c)
-{
-	uint64_t len = (copy->len_bytes + 7) / 8 * 8;
-
-	return len <= (uint64_t)(c->end - bytes) ? bytes + len : c->end;
-}
-
-/* How many bytes of a stretch there are in one copy; *ret: where. */
-static uint64_t find_in(struct copies *c, const uint8_t *from, const uint8_t *to, uint64_t addr,
-			const uint8_t **ret)
-{
-	struct wire_copy copy;
-	const uint8_t *at = from, *bytes;
-
-	while (at < to && (bytes = read_copy(c, at, &copy))) {
-		if (addr >= copy.addr && addr - copy.addr < copy.len_bytes) {
-			c->next = at;
-			*ret = bytes + (addr - copy.addr);
-			return copy.len_bytes - (addr - copy.addr);
-		}
-		at = behind(bytes, &copy, c);
-	}
-	return 0;
-}
-
-static uint64_t find(struct copies *c, uint64_t addr, const uint8_t **ret)
-{
-	const uint8_t *from = c->next;
-	uint64_t n = find_in(c, from, c->end, addr, ret);
-
-	return n ? n : find_in(c, c->start, from, addr, ret);
-}
-
-/* So many copies are looked at for what is short, and may be a string of which there is no more. */
-#define LOOKS_FOR_SHORT 32u
-#define SHORT_MOST_BYTES 4096u
-
-/* What they are of may overlap, and be of different lengths: if there is one, a copy that has all of the stretch. */
-static uint64_t find_whole(struct copies *c, uint64_t addr, uint64_t len, const uint8_t **ret)
-{
-	uint64_t best = find(c, addr, ret),
-		 looks = len > SHORT_MOST_BYTES ? UINT64_MAX : LOOKS_FOR_SHORT;
-	struct wire_copy copy;
-	const uint8_t *at = c->start, *bytes;
-
-	while (best && best < len && looks-- && at < c->end && (bytes = read_copy(c, at, &copy))) {
-		if (addr >= copy.addr && addr - copy.addr < copy.len_bytes &&
-		    copy.len_bytes - (addr - copy.addr) > best) {
-			best = copy.len_bytes - (addr - copy.addr);
-			*ret = bytes + (addr - copy.addr);
-		}
-		at = behind(bytes, &copy, c);
-	}
-	return best;
-}
-
-static ssize_t read_copies(struct memory *m, const struct iovec *local, const struct iovec *remote,
-			   unsigned int nr)
-{
-	struct copies *c = (struct copies *)m;
-	size_t done = 0;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		const uint8_t *bytes = NULL;
-		uint64_t addr = (uintptr_t)remote[i].iov_base;
-		uint64_t have = find_whole(c, addr, remote[i].iov_len, &bytes);
-		size_t n = have < remote[i].iov_len ? (size_t)have : remote[i].iov_len;
-
-		if (n)
-			memcpy(local[i].iov_base, bytes, n);
-		done += n;
-		if (n < remote[i].iov_len) {
-			c->nr_missed += !n; /* strings are shorter than what is asked for */
-			return done ? (ssize_t)done : -EFAULT;
-		}
-	}
-	return (ssize_t)done;
-}
-
-static const uint8_t *borrow_copy(struct memory *m, uint64_t addr, size_t len)
-{
-	const uint8_t *bytes = NULL;
-
-	return find_whole((struct copies *)m, addr, len, &bytes) >= len ? bytes : NULL;
-}
+#include "record/agent/rules.h"
 
 /* All that a record says of memory. */
 struct record_memory {
@@ -144,15 +40,26 @@ static bool is_of_descriptor(const struct tracee *t)
 	       !t->args[1].data->len_bytes;
 }
 
-/* What the record is of. False: the agent has made no such record. */
-static bool take_head(struct tracer *tr, struct tracee *t, const struct wire_record *rec)
+/*
+ * Whether the agent can have made it: by a rule, with as many copies as that allows, of which
+ * the heads are here then. len: of the copies, those after the call among them.
+ */
+static bool check_record(struct agent *a, const struct wire_record *rec, const uint8_t *bytes,
+			 uint64_t len)
 {
-	const struct row *row = NULL;
+	const struct wire_rule *rule = rules_find(a->rules, rec->nr, rec->regs);
 
-	if (rec->nr < WIRE_NR_CALLS && tr->agent->is_taken[rec->nr])
-		row = row_by_nr(ARCH_X86_64, rec->nr);
-	if (!row)
-		return false;
+	return rule && (uint64_t)rec->nr_in + rec->nr_out <= rules_most_copies(rule) &&
+	       rec->in_bytes <= len && copies_read(bytes, rec->in_bytes, rec->nr_in, a->copies) &&
+	       copies_read(bytes + rec->in_bytes, len - rec->in_bytes, rec->nr_out,
+			   a->copies + rec->nr_in);
+}
+
+/* What the record is of, which was checked. */
+static void take_head(struct tracer *tr, struct tracee *t, const struct wire_record *rec)
+{
+	const struct row *row = row_by_nr(ARCH_X86_64, rec->nr);
+
 	memcpy(t->regs, rec->regs, sizeof(t->regs));
 	t->row = tr->agent->has_variants[rec->nr] ? row_select_variant(row, t->regs) : row;
 	t->nr = rec->nr;
@@ -160,7 +67,6 @@ static bool take_head(struct tracer *tr, struct tracee *t, const struct wire_rec
 	t->unwanted = false;
 	t->held_ns = t->carried_ns;
 	t->carried_ns = 0;
-	return true;
 }
 
 /* The call of a record, up to its result. */
@@ -192,16 +98,6 @@ static void touch_paths(struct tracer *tr, struct tracee *t, uint64_t now_ns)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
 
-static struct copies copies_of(const uint8_t *start, uint64_t len)
-{
-	return (struct copies){
-		.memory = { .read = read_copies, .borrow = borrow_copy },
-		.start = start,
-		.end = start + len,
-		.next = start,
-	};
-}
-
 /* The file that the agent has asked for. True when the row has one, known or not. */
 static bool fill_file(struct tracer *tr, struct tracee *t, const struct outcome *o,
 		      struct copies *c)
@@ -216,8 +112,8 @@ static bool fill_file(struct tracer *tr, struct tracee *t, const struct outcome 
 			continue;
 		if (t->row->id == SC_mmap && t->regs[3] & MAP_ANONYMOUS)
 			return true;
-		if (find(c, WIRE_FILE_ADDRESS, &bytes) >= sizeof(st)) {
-			memcpy(&st, bytes, sizeof(st));
+		if (copies_find(c, WIRE_FILE_ADDRESS, &bytes) >= sizeof(st)) {
+			copy_once(&st, bytes, sizeof(st));
 			t->args[i] = found_file_id(&tr->capture, &st);
 			if (t->row->id == SC_mmap && t->regs[2] & PROT_EXEC &&
 			    (t->regs[3] & MAP_TYPE) == MAP_PRIVATE)
@@ -315,16 +211,17 @@ static int fill_any(struct tracer *tr, struct tracee *t, struct record_memory *m
 static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
 		       const uint8_t *bytes, uint64_t now_ns)
 {
-	uint64_t len = rec->size_bytes - sizeof(*rec);
+	const struct copy *copies = tr->agent->copies;
 	struct record_memory m;
 	struct capture_seen seen;
 	struct event ev;
 	int r;
 
-	if (rec->in_bytes > len || !take_head(tr, t, rec))
+	if (!check_record(tr->agent, rec, bytes, rec->size_bytes - sizeof(*rec)))
 		return false;
-	m.before = copies_of(bytes, rec->in_bytes);
-	m.after = copies_of(bytes + rec->in_bytes, len - rec->in_bytes);
+	take_head(tr, t, rec);
+	m.before = copies_of(copies, rec->nr_in);
+	m.after = copies_of(copies + rec->nr_in, rec->nr_out);
 	m.now_ns = now_ns;
 	fill_head(tr, t, rec, now_ns, &ev);
 	seen.regs = t->regs;
@@ -338,6 +235,7 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	else if (!r)
 		r = fill_any(tr, t, &m, &ev);
 	tr->capture.policy = tr->data;
+	tree_leave(tr->tree, t->tid, ev.outcome.err);
 	tr->agent->nr_events++;
 	t->agent->space->nr_calls++;
 	tr->agent->nr_missed += m.before.nr_missed + m.after.nr_missed;
@@ -349,22 +247,36 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	return true;
 }
 
-/* False: no calls are left out. */
-static bool leave_out(struct tracer *tr, const struct tracee *t)
+/* Of a call whose path is not wanted: whether the agent can have made it. */
+static bool may_leave_out(const struct tracer *tr, const struct wire_record *rec)
+{
+	uint32_t nr = rec->nr & ~WIRE_LEFT_OUT;
+
+	return tr->o->paths.wants && nr < WIRE_NR_CALLS && tr->agent->is_taken[nr] &&
+	       !rec->in_bytes;
+}
+
+static void leave_out(struct tracer *tr, const struct tracee *t)
 {
 	tr->nr_left_out++;
 	t->agent->space->nr_calls++;
-	return tr->o->paths.wants;
 }
 
+/* bytes: what stands behind the head, all of it in the ring. False: the agent has made no such record. */
 static bool take_record(struct tracer *tr, struct tracee *t, const struct wire_record *rec,
 			const uint8_t *bytes, uint64_t now_ns)
 {
-	return rec->nr & WIRE_LEFT_OUT ? leave_out(tr, t) : put_record(tr, t, rec, bytes, now_ns);
+	if (rec->size_bytes < sizeof(*rec))
+		return false;
+	if (!(rec->nr & WIRE_LEFT_OUT))
+		return put_record(tr, t, rec, bytes, now_ns);
+	if (rec->size_bytes != sizeof(*rec) || !may_leave_out(tr, rec))
+		return false;
+	leave_out(tr, t);
+	return true;
 }
 
-/* The program has written into its ring: what is in it is lost, and it gets no more. */
-static void give_up(struct tracer *tr, struct tracee *t)
+void drain_give_up(struct tracer *tr, struct tracee *t)
 {
 	struct loss damaged = { .kind = LOSS_EVENTS_LOST,
 				.pid = (uint32_t)t->pid,
@@ -373,6 +285,8 @@ static void give_up(struct tracer *tr, struct tracee *t)
 				.to_ns = tracer_now(tr),
 				.note = "the program has overwritten records of its calls" };
 
+	if (t->agent->is_damaged || tr->silent || !t->stream)
+		return;
 	t->agent->is_damaged = true;
 	agent_turn_off(tr, t);
 	tracer_put_loss(tr, &damaged);
@@ -387,6 +301,22 @@ static void give_back(struct agent_thread *at, uint64_t tail)
 	__atomic_store_n(&at->block->tail, tail, __ATOMIC_RELEASE); /* pairs with the agent's */
 }
 
+/* The head of the record that stands there, with so many bytes behind it; of one that is skipped only its beginning. */
+static bool read_head(const uint8_t *at, uint64_t len, struct wire_record *ret)
+{
+	const size_t first = offsetof(struct wire_record, nr_in);
+
+	if (len < first)
+		return false;
+	copy_once(ret, at, first);
+	if (ret->nr == WIRE_SKIP)
+		return true;
+	if (len < sizeof(*ret))
+		return false;
+	copy_once((uint8_t *)ret + first, at + first, sizeof(*ret) - first);
+	return true;
+}
+
 /* Up to the head or, when it has taken so much, a record before it. False where nothing makes sense. */
 static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head, uint64_t most)
 {
@@ -397,24 +327,15 @@ static bool take_records(struct tracer *tr, struct tracee *t, uint64_t head, uin
 	if (head - tail > size)
 		return false;
 	while (tail != head && tail - start < most) {
-		uint64_t at = tail % size;
+		const uint8_t *at = t->agent->ring + tail % size;
+		uint64_t to_end = size - tail % size;
+		uint64_t left = to_end < head - tail ? to_end : head - tail;
 
-		if (size - at < sizeof(rec.size_bytes) + sizeof(rec.nr))
+		if (!read_head(at, left, &rec) || rec.size_bytes > left || rec.size_bytes % 8)
 			return false;
-		memcpy(&rec, t->agent->ring + at, sizeof(rec.size_bytes) + sizeof(rec.nr));
-		if (rec.size_bytes > size - at || rec.size_bytes > head - tail ||
-		    rec.size_bytes % 8)
+		if (rec.nr == WIRE_SKIP ? rec.size_bytes != to_end
+					: !take_record(tr, t, &rec, at + sizeof(rec), now_ns))
 			return false;
-		if (rec.nr != WIRE_SKIP) {
-			if (rec.size_bytes < sizeof(rec))
-				return false;
-			memcpy(&rec, t->agent->ring + at, sizeof(rec));
-			if (rec.size_bytes > size - at ||
-			    !take_record(tr, t, &rec, t->agent->ring + at + sizeof(rec), now_ns))
-				return false;
-		} else if (rec.size_bytes != size - at) {
-			return false;
-		}
 		tail += rec.size_bytes;
 		if (tail - t->agent->given_back >= size / GIVE_BACK_SHARE)
 			give_back(t->agent, tail);
@@ -440,7 +361,7 @@ uint64_t drain_thread(struct tracer *tr, struct tracee *t, uint64_t most)
 		b->loader_end = 0; /* texts that it maps now must be seen */
 	} else if (!take_records(tr, t, head, most)) {
 		t->agent->tail = head;
-		give_up(tr, t);
+		drain_give_up(tr, t);
 	}
 	give_back(t->agent, t->agent->tail);
 	return t->agent->tail - from;
@@ -469,12 +390,13 @@ static uint64_t larger_ring(const struct agent_thread *at, uint64_t need)
 void drain_grow_ring(struct agent_thread *at)
 {
 	struct wire_block *b = at->block;
-	uint64_t bytes = b->needed_bytes ? larger_ring(at, b->needed_bytes) : 0;
+	uint64_t need = __atomic_load_n(&b->needed_bytes, __ATOMIC_RELAXED);
+	uint64_t bytes = need ? larger_ring(at, need) : 0;
 
-	if (b->needed_bytes && !bytes)
+	if (need && !bytes)
 		b->wait_ticks = at->wait_ticks;
 	b->needed_bytes = 0;
-	if (!bytes || at->is_damaged || b->head != at->tail)
+	if (!bytes || at->is_damaged || __atomic_load_n(&b->head, __ATOMIC_RELAXED) != at->tail)
 		return;
 	at->ring_bytes = b->ring_bytes = bytes;
 	b->head = b->call_head = 0;
@@ -482,28 +404,53 @@ void drain_grow_ring(struct agent_thread *at)
 	give_back(at, 0);
 }
 
+/* Of a thread that runs: it may be in another call by now, whose record was half made. */
+static bool is_same_call(const struct agent_thread *at, uint64_t call_head)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* what was read of the record was read before */
+	return __atomic_load_n(&at->block->call_head, __ATOMIC_RELAXED) == call_head;
+}
+
+/* The record of a call that is being made: nothing stands behind its copies from before the call. */
+static bool read_begun(struct tracer *tr, const struct tracee *t, uint64_t call_head,
+		       struct wire_record *ret)
+{
+	uint64_t at = call_head % t->agent->ring_bytes, left = t->agent->ring_bytes - at;
+	const uint8_t *bytes = t->agent->ring + at;
+
+	if (!read_head(bytes, left, ret) || ret->nr == WIRE_SKIP)
+		return false;
+	if (ret->nr & WIRE_LEFT_OUT)
+		return may_leave_out(tr, ret);
+	ret->nr_out = 0;
+	return ret->in_bytes <= left - sizeof(*ret) &&
+	       check_record(tr->agent, ret, bytes + sizeof(*ret), ret->in_bytes);
+}
+
 bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 {
-	uint64_t size = t->agent->ring_bytes, at = call_head % size, now_ns = tracer_now(tr);
-	const uint8_t *bytes = t->agent->ring + at;
+	uint64_t now_ns = tracer_now(tr);
 	struct wire_record rec;
 	struct copies in;
+	bool is_good;
 
-	if (tr->silent || size - at < sizeof(rec))
+	if (tr->silent || t->agent->is_damaged)
 		return false;
-	memcpy(&rec, bytes, sizeof(rec));
-	if (rec.in_bytes > size - at - sizeof(rec))
+	is_good = read_begun(tr, t, call_head, &rec);
+	if (!is_same_call(t->agent, call_head))
 		return false;
-	if (rec.nr & WIRE_LEFT_OUT) {
-		(void)leave_out(tr, t);
+	if (!is_good) {
+		drain_give_up(tr, t);
 		return false;
 	}
-	in = copies_of(bytes + sizeof(rec), rec.in_bytes);
-	if (!take_head(tr, t, &rec))
+	if (rec.nr & WIRE_LEFT_OUT) {
+		leave_out(tr, t);
 		return false;
+	}
+	take_head(tr, t, &rec);
+	in = copies_of(tr->agent->copies, rec.nr_in);
 	begin_call(tr, t, &in);
-	/* Of a thread that runs: it may be in another call by now, whose record was half made. */
-	if (__atomic_load_n(&t->agent->block->call_head, __ATOMIC_ACQUIRE) != call_head) {
+	if (!is_same_call(t->agent, call_head)) {
 		t->row = NULL;
 		return false;
 	}
@@ -536,33 +483,35 @@ static void touch_early(struct tracer *tr, struct tracee *t)
 
 	if (phase != WIRE_CALLING && phase != WIRE_AFTER)
 		return;
-	if (t->state == TRACEE_RUNNING && !t->kept.call && names_path(b->nr) &&
+	if (t->state == TRACEE_RUNNING && !t->kept.call &&
+	    names_path(__atomic_load_n(&b->nr, __ATOMIC_RELAXED)) &&
 	    drain_begin_call(tr, t, call_head))
 		t->row = NULL;
 	t->held_ns = held_ns;
 	t->carried_ns = carried_ns;
 }
 
-/* So many times, in case its thread does not come to run. */
+/* So many times for all threads, in case one does not come to run, or its block does not say the truth. */
 #define LOOKS_AT_BEGUN 1000
 
 /*
  * A thread may have found a name in the set just before its meaning changed: it comes to its call, which is touched
  * then, before that goes on by which the meaning changes.
  */
-static void wait_for_begun(const struct tracee *t)
+static void wait_for_begun(const struct tracee *t, unsigned int *looks)
 {
 	const struct wire_block *b = t->agent->block;
-	unsigned int i;
 
-	for (i = 0; i < LOOKS_AT_BEGUN && b->head == t->agent->tail &&
-		    __atomic_load_n(&b->phase, __ATOMIC_ACQUIRE) == WIRE_BEFORE;
-	     i++)
+	while (*looks && __atomic_load_n(&b->head, __ATOMIC_RELAXED) == t->agent->tail &&
+	       __atomic_load_n(&b->phase, __ATOMIC_ACQUIRE) == WIRE_BEFORE) {
 		(void)sched_yield();
+		--*looks;
+	}
 }
 
 void agent_settle(struct tracer *tr, bool moving)
 {
+	unsigned int looks = moving ? LOOKS_AT_BEGUN : 0;
 	struct agent_thread *at;
 
 	if (!tr->agent || tr->silent)
@@ -574,8 +523,7 @@ void agent_settle(struct tracer *tr, bool moving)
 		if (!at || !at->block)
 			continue;
 		(void)drain_thread(tr, t, DRAIN_ALL);
-		if (moving)
-			wait_for_begun(t);
+		wait_for_begun(t, &looks);
 		touch_early(tr, t);
 		(void)drain_thread(tr, t, DRAIN_ALL); /* a call that came to its end in between */
 	}

@@ -32,14 +32,14 @@ static bool dumps_core(int signo)
 
 void dump_leave_out(struct tracer *tr, struct tracee *t)
 {
-	struct remote r = { t, outlive_remote(tr->agent) };
+	struct remote r = { tr->agent, t, outlive_remote(tr->agent) };
 	const struct agent_space *space = t->agent->space;
 	unsigned int i;
 	siginfo_t si;
 
 	/* An execve that has failed too late ends a process whose memory is gone. */
 	if (!dumps_core(t->delivered) || !interrupts_is_deadly(t, t->delivered) ||
-	    !agent_is_in(t) || ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0)
+	    !agent_is_in(tr, t) || ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &si) < 0)
 		return;
 	for (i = 0; i < space->nr_views; i++) /* else the dump is large */
 		(void)remote_call(&r, SYS_madvise,

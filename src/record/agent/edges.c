@@ -54,8 +54,10 @@ static void put_to_call(struct tracer *tr, struct tracee *t, struct user_regs_st
 /* In the agent, and in none of its phases. */
 static void leave_agent(struct tracer *tr, struct tracee *t, struct user_regs_struct *regs)
 {
-	if (is_in(regs->rip, AGENT_ADDRESS(agent_entry), AGENT_ADDRESS(agent_registers_saved)) ||
-	    is_in(regs->rip, AGENT_ADDRESS(agent_watchful_entry), AGENT_ADDRESS(agent_ask)))
+	if (is_in(regs->rip, AGENT_ADDRESS(tr->agent, agent_entry),
+		  AGENT_ADDRESS(tr->agent, agent_registers_saved)) ||
+	    is_in(regs->rip, AGENT_ADDRESS(tr->agent, agent_watchful_entry),
+		  AGENT_ADDRESS(tr->agent, agent_ask)))
 		put_to_call(tr, t, regs, regs->rcx);
 	else
 		regs->rip = regs->rcx;
@@ -143,7 +145,7 @@ void edges_leave(struct tracer *tr, struct tracee *t)
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
 		return;
 	rip = regs.rip;
-	if (is_in(rip, WIRE_AGENT_BASE, AGENT_ADDRESS(__stop_agent_text)))
+	if (is_in(rip, tr->agent->base, AGENT_ADDRESS(tr->agent, __stop_agent_text)))
 		leave_agent(tr, t, &regs);
 	else if (area_of(t->agent->space, rip))
 		leave_stub(tr, t, &regs);

@@ -19,6 +19,7 @@
 
 #include "base/io.h"
 #include "record/agent/inside.h"
+#include "record/creds.h"
 #include "record/inproc/agent.h"
 #include "record/ptrace/registers.h"
 
@@ -44,7 +45,7 @@ static size_t text_bytes(void)
 static int64_t call_map_text(const struct remote *r)
 {
 	return remote_call(r, SYS_mmap,
-			   (uint64_t[]){ WIRE_AGENT_BASE, text_bytes() + sizeof(struct orders),
+			   (uint64_t[]){ r->a->base, text_bytes() + sizeof(struct orders),
 					 PROT_READ | PROT_EXEC,
 					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
 					 UINT64_MAX, 0 });
@@ -81,10 +82,11 @@ static int64_t map_by_lent(struct remote *r)
 }
 
 /* syscall: the address of an instruction that the program has; 0: none is known. */
-static int64_t map_text(struct tracee *t, uint64_t syscall, const struct maps *m)
+static int64_t map_text(const struct agent *a, struct tracee *t, uint64_t syscall,
+			const struct maps *m)
 {
 	struct user_regs_struct regs;
-	struct remote r = { .t = t, .at = syscall };
+	struct remote r = { .a = a, .t = t, .at = syscall };
 	int64_t ret;
 
 	/* With a gs of its own the agent could not find its state. */
@@ -101,7 +103,7 @@ static int64_t map_text(struct tracee *t, uint64_t syscall, const struct maps *m
 		r.at = regs.rip;
 		ret = map_by_lent(&r);
 	}
-	return ret < 0 || ret == WIRE_AGENT_BASE ? ret : -EFAULT;
+	return ret < 0 || ret == (int64_t)a->base ? ret : -EFAULT;
 }
 
 /* Where stubs will be needed: near each text, as far as one area does not serve several. */
@@ -123,15 +125,27 @@ static unsigned int choose_areas(const struct maps *m, uint64_t ret[AREAS_MAX])
 	return nr;
 }
 
-/* Three calls: a descriptor of ours is opened there, mapped, and closed. */
-static void order_map(struct wire_call *at, uint64_t name, uint64_t bytes, bool is_writable)
+/* Where the image and what all share shall be, with room for all slots (slots.c); 0: anywhere. */
+static void choose_places(struct agent_image *im, const struct maps *m)
+{
+	im->common = maps_find_apart(m, WIRE_COMMON_BYTES + WIRE_IMAGE_BYTES);
+	im->remote = im->common ? im->common + WIRE_COMMON_BYTES : 0;
+}
+
+/*
+ * Three calls: a descriptor of ours is opened there, mapped, and closed. If the place has been
+ * taken, the kernel chooses another.
+ */
+static void order_map(struct wire_call *at, uint64_t name, uint64_t place, uint64_t bytes,
+		      bool is_writable)
 {
 	at[0] = (struct wire_call){ .nr = SYS_openat,
 				    .args = { (uint64_t)AT_FDCWD, name,
 					      (is_writable ? O_RDWR : O_RDONLY) | O_CLOEXEC },
 				    .flags = WIRE_CALL_KEEP };
 	at[1] = (struct wire_call){ .nr = SYS_mmap,
-				    .args = { 0, bytes, PROT_READ | (is_writable ? PROT_WRITE : 0),
+				    .args = { place, bytes,
+					      PROT_READ | (is_writable ? PROT_WRITE : 0),
 					      MAP_SHARED | MAP_NORESERVE, 0, 0 },
 				    .flags = WIRE_CALL_FD_FIFTH };
 	at[2] = (struct wire_call){ .nr = SYS_close, .flags = WIRE_CALL_FD_FIRST };
@@ -141,7 +155,7 @@ static void order_map(struct wire_call *at, uint64_t name, uint64_t bytes, bool 
 static unsigned int give_orders(const struct agent *a, const struct agent_image *im,
 				const uint64_t *areas, unsigned int nr_areas, struct orders *ret)
 {
-	uint64_t at = WIRE_AGENT_BASE + text_bytes();
+	uint64_t at = a->base + text_bytes();
 	unsigned int i;
 
 	*ret = (struct orders){ .common = "" };
@@ -150,14 +164,15 @@ static unsigned int give_orders(const struct agent *a, const struct agent_image 
 	(void)snprintf(ret->image, sizeof(ret->image), "/proc/%d/fd/%d", (int)getpid(), im->fd);
 	for (i = 0; i < nr_areas; i++)
 		ret->calls[i] = agent_area_call(areas[i]);
-	order_map(&ret->calls[i], at + offsetof(struct orders, common), WIRE_COMMON_BYTES, false);
-	order_map(&ret->calls[i + 3], at + offsetof(struct orders, image), slots_first_bytes(a),
-		  true);
+	order_map(&ret->calls[i], at + offsetof(struct orders, common), im->common,
+		  WIRE_COMMON_BYTES, false);
+	order_map(&ret->calls[i + 3], at + offsetof(struct orders, image), im->remote,
+		  slots_first_bytes(a), true);
 	ret->calls[i + 6].nr = WIRE_CALLS_END;
 	return i + 6;
 }
 
-static bool write_text(struct tracee *t, const struct orders *o)
+static bool write_text(const struct agent *a, struct tracee *t, const struct orders *o)
 {
 	size_t len = (size_t)(__stop_agent_text - __start_agent_text), at = text_bytes();
 	uint8_t *both = xcalloc(1, at + sizeof(*o));
@@ -165,7 +180,7 @@ static bool write_text(struct tracee *t, const struct orders *o)
 
 	memcpy(both, __start_agent_text, len);
 	memcpy(both + at, o, sizeof(*o));
-	done = remote_write(t, WIRE_AGENT_BASE, both, at + sizeof(*o));
+	done = remote_write(t, a->base, both, at + sizeof(*o));
 	free(both);
 	return done;
 }
@@ -184,7 +199,7 @@ static bool are_ours(struct tracee *t, const struct agent *a, const struct agent
 
 static void unmap(const struct agent *a, struct tracee *t, int64_t at, uint64_t bytes)
 {
-	struct remote r = { t, outlive_remote(a) };
+	struct remote r = { a, t, outlive_remote(a) };
 
 	if (at >= 0 || at < -4095)
 		(void)remote_call(&r, SYS_munmap, (uint64_t[]){ (uint64_t)at, bytes, 0, 0, 0, 0 });
@@ -200,9 +215,11 @@ static bool map_shared(struct tracer *tr, struct tracee *t, struct agent_space *
 	int64_t done[CALLS_AT_MOST];
 	struct orders o;
 
+	choose_places(im, m);
 	nr = give_orders(tr->agent, im, areas, nr_areas, &o);
-	if (!write_text(t, &o) ||
-	    remote_make_list(t, WIRE_AGENT_BASE + text_bytes() + offsetof(struct orders, calls), nr,
+	if (!write_text(tr->agent, t, &o) ||
+	    remote_make_list(tr->agent, t,
+			     tr->agent->base + text_bytes() + offsetof(struct orders, calls), nr,
 			     done) < 0)
 		return false;
 	im->common = (uint64_t)done[nr_areas + 1];
@@ -228,47 +245,62 @@ static void begin_image(struct tracer *tr, struct agent_image *im)
 				  .cpu_tsc = ++tr->agent->nr_images + tr->start_ns };
 }
 
-/* Memory behind a descriptor of the thread's; false: it cannot be had. */
+/*
+ * A descriptor of the thread's process, as it is open there: so we can do with it what the
+ * process can, and no more, whatever somebody has put there meanwhile.
+ */
+static int take_descriptor(const struct tracee *t, int64_t there)
+{
+	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, t->pid, 0);
+
+	return pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, (int)there, 0);
+}
+
+/* Memory behind a descriptor of the thread's; false: it cannot be had, or is not what it was made to be. */
 static bool take_memory(struct tracer *tr, const struct tracee *t, int64_t there,
 			struct agent_image *im)
 {
-	AUTO_CLOSE int fd = -1;
-	char name[64];
+	AUTO_CLOSE int fd = take_descriptor(t, there);
+	uid_t uids[CREDS_NR_UIDS];
 
-	(void)snprintf(name, sizeof(name), "/proc/%d/fd/%lld", (int)t->tid, (long long)there);
-	fd = open(name, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)(WIRE_IMAGE_BYTES + WIRE_COMMON_BYTES)) < 0 ||
+	if (fd < 0 || !creds_read_uids(t->tid, uids) ||
+	    !agent_seal_memory(fd, uids[CREDS_FILES_UID], WIRE_IMAGE_BYTES + WIRE_COMMON_BYTES) ||
 	    pwrite(fd, tr->agent->common, WIRE_COMMON_BYTES, (off_t)WIRE_IMAGE_BYTES) !=
 		    (ssize_t)WIRE_COMMON_BYTES)
 		return false;
 	return agent_image_adopt(tr->agent, im, fd);
 }
 
-static int64_t map_there(const struct remote *r, int64_t fd, uint64_t offset, uint64_t bytes)
+static int64_t map_there(const struct remote *r, uint64_t place, int64_t fd, uint64_t offset,
+			 uint64_t bytes)
 {
 	return remote_call(r, SYS_mmap,
-			   (uint64_t[]){ 0, bytes, PROT_READ | PROT_WRITE,
+			   (uint64_t[]){ place, bytes, PROT_READ | PROT_WRITE,
 					 MAP_SHARED | MAP_NORESERVE, (uint64_t)fd, offset });
 }
 
 /*
  * A program may have neither the right nor the /proc to open what is ours: then it makes the
- * memory, and we open that. It has a copy of what all share, which nobody brings up to date.
+ * memory, and we take it from there. It has a copy of what all share, which nobody brings up to date.
  */
-static bool map_made_there(struct tracer *tr, struct tracee *t, struct agent_image *im)
+static bool map_made_there(struct tracer *tr, struct tracee *t, struct agent_image *im,
+			   const struct maps *m)
 {
-	struct remote r = { t, outlive_remote(tr->agent) };
-	uint64_t at = WIRE_AGENT_BASE + text_bytes();
+	struct remote r = { tr->agent, t, outlive_remote(tr->agent) };
+	uint64_t at = tr->agent->base + text_bytes();
 	int64_t there, remote = -1, common = -1;
 
-	if (!remote_write(t, at, MEMORY_NAME, sizeof(MEMORY_NAME)))
+	/* Another thread than the first may have descriptors of its own. */
+	if (t->tid != t->pid || !remote_write(t, at, MEMORY_NAME, sizeof(MEMORY_NAME)))
 		return false;
-	there = remote_call(&r, SYS_memfd_create, (uint64_t[]){ at, MFD_CLOEXEC, 0, 0, 0, 0 });
+	there = remote_call(&r, SYS_memfd_create,
+			    (uint64_t[]){ at, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0, 0, 0 });
 	if (there < 0)
 		return false;
+	choose_places(im, m);
 	if (take_memory(tr, t, there, im)) {
-		remote = map_there(&r, there, 0, slots_first_bytes(tr->agent));
-		common = map_there(&r, there, WIRE_IMAGE_BYTES, WIRE_COMMON_BYTES);
+		remote = map_there(&r, im->remote, there, 0, slots_first_bytes(tr->agent));
+		common = map_there(&r, im->common, there, WIRE_IMAGE_BYTES, WIRE_COMMON_BYTES);
 	}
 	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
 	im->remote = (uint64_t)remote;
@@ -277,14 +309,21 @@ static bool map_made_there(struct tracer *tr, struct tracee *t, struct agent_ima
 	return remote >= 0 && common >= 0;
 }
 
+/* What it shares with us could be used against us, or against it by who can look at us. */
+static bool is_anothers(const struct tracer *tr, const struct tracee *t)
+{
+	return tr->o->agent_for != RECORD_AGENT_FOR_ALL && creds_is_other_user(t->tid);
+}
+
 bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 {
 	const struct agent_hope *hope = t->hope;
 	/* What a handler may be above of could not all be changed, and would not be seen. */
 	bool too_late = tr->agent->netless && hope && hope->signalled;
 	struct agent_space *space;
-	struct agent_image *im =
-		too_late || tr->agent->stays_out ? NULL : agent_new_image(tr->agent);
+	struct agent_image *im = too_late || tr->agent->stays_out || is_anothers(tr, t)
+					 ? NULL
+					 : agent_new_image(tr->agent);
 	struct maps m = { 0 };
 	bool is_in;
 
@@ -295,8 +334,8 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	begin_image(tr, im);
 	maps_read(t, &m);
 	outlive_guard(tr, t, true);
-	is_in = map_text(t, syscall, &m) >= 0 &&
-		(map_shared(tr, t, space, &m) || map_made_there(tr, t, im));
+	is_in = map_text(tr->agent, t, syscall, &m) >= 0 &&
+		(map_shared(tr, t, space, &m) || map_made_there(tr, t, im, &m));
 	outlive_guard(tr, t, false);
 	if (!is_in) {
 		maps_release(&m);

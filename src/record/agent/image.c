@@ -2,14 +2,17 @@
 /*
  * The memory that programs share with us: one piece for all of them, which they can only
  * read, and one for each image. Many images live shortly, and pages that are new cost more
- * than all else of them, so a few that were used are kept. They are cleared: what a
- * program did is nothing for the next one, which may be another user's.
+ * than all else of them, so a few that were used are kept, unless programs may be of different
+ * users: one could hold on to its pages, and see what the next one does. They are cleared.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "record/agent/inside.h"
@@ -21,12 +24,34 @@
 /* linux/fcntl.h, which does not go with fcntl.h: the memory is not made writable by others. */
 #define SEAL_FUTURE_WRITE 0x0010
 
-/* A descriptor of so much; -1: it cannot be had, as with a limit for the size of files. */
-static int make_memory(const char *name, unsigned int flags, uint64_t bytes)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | flags);
+/* Nobody can take it away below us: what is mapped would be gone, and to touch it deadly. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
-	if (fd < 0 || !ftruncate(fd, (off_t)bytes))
+/* Memory of the kernel's own making, without a name: of others there may be none left to be had. */
+static bool is_memory(int fd, uid_t owner)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == owner && !st.st_size &&
+	       !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && fcntl(fd, F_GET_SEALS) == 0;
+}
+
+bool agent_seal_memory(int fd, uid_t owner, uint64_t bytes)
+{
+	struct stat st;
+
+	return is_memory(fd, owner) && !ftruncate(fd, (off_t)bytes) &&
+	       !fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) && !fstat(fd, &st) &&
+	       (uint64_t)st.st_size == bytes;
+}
+
+/* A descriptor of so much; -1: it cannot be had, as with a limit for the size of files. */
+static int make_memory(const char *name, int seals, uint64_t bytes)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || (!ftruncate(fd, (off_t)bytes) && !fcntl(fd, F_ADD_SEALS, seals)))
 		return fd;
 	(void)close(fd); /* nothing is in it */
 	return -1;
@@ -40,7 +65,7 @@ static bool has_common(struct agent *a)
 
 	if (a->common)
 		return true;
-	fd = make_memory("reprise-common", MFD_ALLOW_SEALING, WIRE_COMMON_BYTES);
+	fd = make_memory("reprise-common", SEALS, WIRE_COMMON_BYTES);
 	if (fd < 0)
 		return false;
 	p = mmap(NULL, WIRE_COMMON_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -51,7 +76,7 @@ static bool has_common(struct agent *a)
 	a->common = p;
 	a->common_fd = fd;
 	(void)fcntl(a->common_fd, F_ADD_SEALS,
-		    SEAL_FUTURE_WRITE); /* older kernels have no such seal */
+		    SEAL_FUTURE_WRITE | F_SEAL_SEAL); /* older kernels have no such seal */
 	memcpy(a->common, a->rules, sizeof(a->rules));
 	return true;
 }
@@ -75,7 +100,7 @@ struct agent_image *agent_new_image(struct agent *a)
 		return im;
 	}
 	im = xcalloc(1, sizeof(*im));
-	im->fd = make_memory("reprise", 0, WIRE_IMAGE_BYTES);
+	im->fd = make_memory("reprise", SEALS | F_SEAL_SEAL, WIRE_IMAGE_BYTES);
 	im->shared = im->fd < 0 ? NULL : outlive_map(a, im->fd);
 	if (im->shared) {
 		add_image(a, im);
@@ -88,7 +113,7 @@ struct agent_image *agent_new_image(struct agent *a)
 }
 
 /* A record that was begun, and not published, is behind the others. */
-#define BEGUN_MAX_BYTES (UINT64_C(64) << 10)
+#define BEGUN_MAX_BYTES ((uint64_t)WIRE_RECORD_MOST_OF(WIRE_RING_FIRST_BYTES))
 
 /* From there on; `to` when it is not before that, or where nobody tells. */
 static off_t find_in_memory(int fd, off_t from, off_t to, int what)
@@ -158,7 +183,7 @@ void agent_free_image(struct agent *a, struct agent_image *im)
 		at = &(*at)->next;
 	if (*at)
 		*at = im->next;
-	if (im->is_large || a->nr_spare == SPARE_MAX || a->outlives) {
+	if (im->is_large || a->nr_spare == SPARE_MAX || a->outlives || a->serves_all) {
 		release(a, im);
 		return;
 	}

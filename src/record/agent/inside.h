@@ -9,6 +9,7 @@
 #include "model/wire.h"
 #include "record/agent/agent.h"
 #include "record/agent/clocks.h"
+#include "record/agent/copies.h"
 #include "record/agent/maps.h"
 #include "record/agent/net.h"
 #include "record/agent/site_store.h"
@@ -18,11 +19,14 @@
 #include "record/ptrace/tracer.h"
 
 struct agent {
+	uint64_t base; /* of its text, in all programs */
 	struct wire_rule rules[WIRE_NR_RULES];
 	bool has_variants[WIRE_NR_CALLS]; /* the row depends on the registers */
 	bool is_taken[WIRE_NR_CALLS]; /* the agent records such calls, or some of them */
+	struct copy copies[WIRE_COPIES_MAX]; /* of the record that is taken */
 	struct clocks clocks;
 	struct ticks ticks;
+	bool serves_all; /* processes of several users */
 	bool stays_out; /* of all processes from now on (agent_lose_counter) */
 	bool runs_beside; /* there is more than one processor: a ring can be emptied while its thread waits */
 	struct map programs; /* struct program_key -> struct agent_program: of auto (late.c) */
@@ -126,6 +130,8 @@ struct agent_thread {
 	uint64_t stop_ns; /* of its last stop: what it records is later */
 	struct awaited_call awaited[AWAITED_MAX]; /* the innermost last */
 	unsigned int nr_awaited; /* as long as there are any, it does not run free (netless.c) */
+	enum tree_plain plain; /* the names of the call that it is in, when it began: */
+	struct tree_changes plain_at;
 };
 
 /* A process that has no agent yet, and may get one (late.c). */
@@ -172,6 +178,8 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall);
 
 /* Memory for a program; NULL: none. */
 struct agent_image *agent_new_image(struct agent *a);
+/* New memory that another process has made gets this size for good; false: it is something else. */
+MUST_CHECK bool agent_seal_memory(int fd, uid_t owner, uint64_t bytes);
 /* It gets another one, of at least WIRE_IMAGE_BYTES, which is not used again; false: it has what it had. */
 bool agent_image_adopt(struct agent *a, struct agent_image *im, int fd);
 /* Its thread is gone. */
@@ -209,6 +217,7 @@ void edges_leave(struct tracer *tr, struct tracee *t);
 /* remote.c: calls made by a stopped thread in its stead. Its registers are as before then. */
 
 struct remote {
+	const struct agent *a;
 	struct tracee *t;
 	uint64_t at; /* of a syscall instruction */
 };
@@ -220,7 +229,8 @@ int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6]);
  * it could not be made to; what they returned is not looked at.
  */
 #define REMOTE_LIST_MAX 16
-int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *ret);
+int remote_make_list(const struct agent *a, struct tracee *t, uint64_t list, unsigned int nr,
+		     int64_t *ret);
 /* Whether that instruction stands there. */
 bool remote_is_syscall(const struct tracee *t, uint64_t addr);
 /*
@@ -234,6 +244,8 @@ bool remote_read(const struct tracee *t, uint64_t addr, void *p, size_t len);
 
 /* texts.c: patching. */
 
+/* A regular file by a name that may lead elsewhere at any moment; -1: it is none, or must not be opened. */
+int agent_texts_open(struct tracer *tr, const struct tracee *t, const char *name);
 /* A text of the file that the descriptor is of, which stands there from an offset on. */
 void agent_texts_patch(struct tracer *tr, struct tracee *t, int fd, uint64_t start, uint64_t len,
 		       uint64_t offset);
@@ -321,9 +333,11 @@ void choice_begin(const struct tracer *tr, const struct tracee *t);
 uint64_t drain_thread(struct tracer *tr, struct tracee *t, uint64_t most);
 /* The thread is stopped outside of the agent, and its ring is empty: if it had no room, it gets more. */
 void drain_grow_ring(struct agent_thread *at);
+/* The program has written into its ring or its block: what is there is lost, and it gets no more. */
+void drain_give_up(struct tracer *tr, struct tracee *t);
 /*
  * The call whose record begins at call_head, and is not published, becomes the
- * one that the tracer follows. False: it is damaged, or another call has begun.
+ * one that the tracer follows. False: it is damaged, left out, or another call has begun.
  */
 MUST_CHECK bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head);
 

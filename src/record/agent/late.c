@@ -130,13 +130,15 @@ void agent_enter_image(struct tracer *tr, struct tracee *t, uint64_t ip)
 
 void agent_hope_copy(struct tracee *parent, struct tracee *t)
 {
-	if (!parent->hope || t->hope || t->space == parent->space)
+	if (!parent->hope || t->hope)
 		return;
 	/* To enter one is to open files there, and the other one would find their numbers taken. */
-	if (parent->clone_flags & CLONE_FILES) {
+	if (t->pid != parent->pid && parent->clone_flags & CLONE_FILES) {
 		agent_hope_end(parent);
 		return;
 	}
+	if (t->space == parent->space)
+		return;
 	t->hope = xmalloc(sizeof(*t->hope));
 	memcpy(t->hope, parent->hope, sizeof(*t->hope));
 	t->hope->nr_calls = 0;

@@ -13,6 +13,14 @@
 #define LOWEST_ADDRESS UINT64_C(0x100000)
 /* How far a jump may go, with room for the text itself. */
 #define REACH_BYTES (UINT64_C(0x7f000000))
+/*
+ * Right below the lowest address of a position-independent program (2/3 of the address space).
+ * The kernel's own choices begin tens of TiB away, at the main stack or at 1/3, and brk grows upwards. ASan, MSan
+ * and TSan take these addresses for the program's; most others are their shadow, or forbidden.
+ */
+#define APART_START UINT64_C(0x551000000000)
+#define APART_END UINT64_C(0x555000000000)
+#define APART_DISTANCE_BYTES (UINT64_C(4) << 30)
 
 static bool parse_line(const char *line, const char *end, struct map_line *ret)
 {
@@ -87,19 +95,39 @@ bool maps_are_near(uint64_t a, uint64_t b)
 
 uint64_t maps_find_gap(const struct maps *m, uint64_t near)
 {
-	uint64_t last_end = 0, best = 0;
+	uint64_t lowest = near > REACH_BYTES ? near - REACH_BYTES + 1 : 0;
+	uint64_t from = LOWEST_ADDRESS, best = 0, best_room = MAPS_GAP_BYTES;
 	size_t i;
 
 	for (i = 0; i < m->lines.len; i++) {
 		const struct map_line *l = &m->lines.items[i];
-		uint64_t at = l->start - MAPS_GAP_BYTES;
+		uint64_t room, at;
 
-		/* Right below what is mapped above it, nothing grows down into there. */
-		if (l->start >= last_end + 2 * MAPS_GAP_BYTES && strncmp(l->path, "[stack", 6) &&
-		    at >= LOWEST_ADDRESS && maps_are_near(at, near) &&
-		    (!best || llabs((int64_t)(at - near)) < llabs((int64_t)(best - near))))
+		from = from < lowest ? lowest : from;
+		room = l->start > from ? (l->start - from) / 2 : 0;
+		/* What is mapped above it may be a stack, of which only the main one has a name. */
+		at = (l->start - room) & -MAPS_GAP_BYTES;
+		if (room > best_room && strncmp(l->path, "[stack", 6) &&
+		    maps_are_near(l->start, near)) {
 			best = at;
-		last_end = l->end;
+			best_room = room;
+		}
+		from = l->end;
 	}
 	return best;
+}
+
+uint64_t maps_find_apart(const struct maps *m, uint64_t bytes)
+{
+	uint64_t at = APART_START;
+	size_t i;
+
+	for (i = 0; i < m->lines.len; i++) {
+		const struct map_line *l = &m->lines.items[i];
+
+		if (l->start < at + bytes + APART_DISTANCE_BYTES &&
+		    l->end + APART_DISTANCE_BYTES > at)
+			at = l->end + APART_DISTANCE_BYTES;
+	}
+	return at + bytes <= APART_END ? at : 0;
 }

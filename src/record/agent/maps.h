@@ -34,8 +34,13 @@ const struct map_line *maps_find_vdso(const struct maps *m);
 bool maps_is_text(const struct map_line *l);
 /* Whether a jump can go from one to the other. */
 bool maps_are_near(uint64_t a, uint64_t b);
-/* Where so much can be mapped near an address; 0: nowhere. */
+/* Where so much can be mapped near an address, as far below the next map as can be; 0: nowhere. */
 #define MAPS_GAP_BYTES UINT64_C(0x40000)
 uint64_t maps_find_gap(const struct maps *m, uint64_t near);
+/*
+ * Where memory is in nobody's way: no stack grows to there, and the kernel chooses it for
+ * nothing that the program maps. 0: nowhere.
+ */
+uint64_t maps_find_apart(const struct maps *m, uint64_t bytes);
 
 #endif

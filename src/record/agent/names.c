@@ -103,30 +103,57 @@ static void add_paths(struct tracer *tr, struct tracee *t)
 	}
 }
 
+static bool are_same(const struct tree_changes *a, const struct tree_changes *b)
+{
+	return a->nr_names == b->nr_names && a->nr_moves == b->nr_moves &&
+	       a->roots_differ == b->roots_differ;
+}
+
 static void note_changes(struct tracer *tr)
 {
 	struct tree_changes *known = &tr->agent->changes, now = tree_changes(tr->tree);
 
-	if (known->nr_names == now.nr_names && known->nr_moves == now.nr_moves &&
-	    known->roots_differ == now.roots_differ)
+	if (are_same(known, &now))
 		return;
 	*known = now;
 	change_where(tr);
 }
 
-void agent_note_names(struct tracer *tr, struct tracee *t, bool at_entry)
+/* Whether the agent looks names of such calls up in the set. */
+static bool looks_up(const struct tracer *tr, const struct tracee *t)
+{
+	return t->agent && t->agent->block && !t->agent->space->image->off &&
+	       t->nr < WIRE_NR_CALLS && !(t->flags & EVENT_COMPAT) &&
+	       tr->agent->rules[t->nr].flags & WIRE_RULE_NAMES;
+}
+
+void agent_begin_names(struct tracer *tr, struct tracee *t)
 {
 	uint64_t dev, ino;
 
 	if (!tr->agent)
 		return;
 	note_changes(tr);
-	if (at_entry && tree_was_listed(tr->tree, &dev, &ino))
+	if (tree_was_listed(tr->tree, &dev, &ino))
 		add_directory(tr->agent, wire_dir(dev, ino));
-	if (!at_entry || !t->agent || !t->agent->block || t->agent->space->image->off ||
-	    t->nr >= WIRE_NR_CALLS || t->flags & EVENT_COMPAT ||
-	    !(tr->agent->rules[t->nr].flags & WIRE_RULE_NAMES))
+	if (!looks_up(tr, t))
 		return;
-	if (tree_is_plain(tr->tree, t->tid, t->row, t->args))
-		add_paths(tr, t);
+	t->agent->plain = tree_is_plain(tr->tree, t->tid, t->row, t->args);
+	t->agent->plain_at = tr->agent->changes;
+}
+
+/* What was so before the call, and is still, is so; and what files hold that it has named is kept if it has succeeded. */
+void agent_end_names(struct tracer *tr, struct tracee *t, bool succeeded)
+{
+	enum tree_plain plain = t->agent ? t->agent->plain : TREE_NOT_PLAIN;
+
+	if (!tr->agent)
+		return;
+	note_changes(tr);
+	if (t->agent)
+		t->agent->plain = TREE_NOT_PLAIN;
+	if (plain == TREE_NOT_PLAIN || (plain == TREE_PLAIN_IF_KEPT && !succeeded) ||
+	    !looks_up(tr, t) || !are_same(&t->agent->plain_at, &tr->agent->changes))
+		return;
+	add_paths(tr, t);
 }

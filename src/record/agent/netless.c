@@ -25,9 +25,9 @@ bool agent_is_netless(const struct tracer *tr)
 	return tr->agent && tr->agent->netless;
 }
 
-uint64_t agent_told_address(void)
+uint64_t agent_told_address(const struct agent *a)
 {
-	return AGENT_ADDRESS(agent_told);
+	return AGENT_ADDRESS(a, agent_told);
 }
 
 bool agent_runs_free(const struct tracer *tr, const struct tracee *t)

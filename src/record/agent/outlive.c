@@ -111,13 +111,13 @@ uint64_t outlive_master(const struct agent *a, const struct agent_image *im)
 
 uint64_t outlive_entry(const struct agent *a)
 {
-	return a->outlives ? AGENT_ADDRESS(agent_watchful_entry) : AGENT_ADDRESS(agent_entry);
+	return a->outlives ? AGENT_ADDRESS(a, agent_watchful_entry) : AGENT_ADDRESS(a, agent_entry);
 }
 
 uint64_t outlive_remote(const struct agent *a)
 {
-	return a->outlives ? AGENT_ADDRESS(agent_remote)
-			   : AGENT_ADDRESS(agent_asked) - SITE_SYSCALL_BYTES;
+	return a->outlives ? AGENT_ADDRESS(a, agent_remote)
+			   : AGENT_ADDRESS(a, agent_asked) - SITE_SYSCALL_BYTES;
 }
 
 void outlive_guard(struct tracer *tr, const struct tracee *t, bool begin)

@@ -29,7 +29,7 @@ void agent_add_area(struct agent_space *space, uint64_t start)
 static struct stub_area *new_area(const struct agent *a, struct tracee *t, uint64_t near)
 {
 	struct agent_space *space = t->agent->space;
-	struct remote r = { t, outlive_remote(a) };
+	struct remote r = { a, t, outlive_remote(a) };
 	struct maps m = { 0 };
 	struct wire_call call;
 	uint64_t at;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "record/agent/inside.h"
 #include "record/inproc/agent.h"
 #include "record/ptrace/beside.h"
@@ -30,15 +31,22 @@ static long let_go(const struct tracee *t, int request)
 			     : ptrace(request, t->tid, NULL, NULL);
 }
 
+/* What it does for us takes some microseconds. */
+#define PATIENCE_NS UINT64_C(30000000000)
+
 /* False when it has none any more: its end is left for the tracer's next look. */
 static bool wait_for_stop(pid_t tid, int *ret_status)
 {
+	uint64_t begin_ns = clock_monotonic_ns();
 	siginfo_t si;
 
 	/* No child that could stop is left when it has ended. */
 	while (waitid(P_PID, (id_t)tid, &si, WSTOPPED | __WALL) < 0) {
 		if (errno != EINTR)
 			return false;
+		/* Somebody has changed what it runs, so that it never comes back. */
+		if (clock_monotonic_ns() - begin_ns > PATIENCE_NS)
+			(void)kill(tid, SIGKILL);
 	}
 	*ret_status = si.si_status << 8 | 0x7f; /* as waitpid() has it */
 	return true;
@@ -89,8 +97,8 @@ static bool note_state(const struct remote *r, const struct kept_thread *kept)
 						  regs->rsi,  regs->rdx, regs->r10,
 						  regs->r8,   regs->r9,	 regs->rip };
 
-	return r->at != AGENT_ADDRESS(agent_remote) ||
-	       remote_write(r->t, AGENT_ADDRESS(agent_remote_state), state, sizeof(state));
+	return r->at != AGENT_ADDRESS(r->a, agent_remote) ||
+	       remote_write(r->t, AGENT_ADDRESS(r->a, agent_remote_state), state, sizeof(state));
 }
 
 /* Fails only when it is gone. */
@@ -159,9 +167,10 @@ int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6])
 
 #define RED_ZONE_BYTES 128u
 
-int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *ret)
+int remote_make_list(const struct agent *a, struct tracee *t, uint64_t list, unsigned int nr,
+		     int64_t *ret)
 {
-	struct remote r = { .t = t };
+	struct remote r = { .a = a, .t = t };
 	struct early_signals early = { .nr = 0 };
 	struct user_regs_struct regs;
 	struct kept_thread kept;
@@ -173,13 +182,13 @@ int remote_make_list(struct tracee *t, uint64_t list, unsigned int nr, int64_t *
 	if (status)
 		return status;
 	regs = kept.regs;
-	regs.rip = AGENT_ADDRESS(agent_begin);
+	regs.rip = AGENT_ADDRESS(a, agent_begin);
 	regs.r12 = list;
 	regs.rsp = sp = (kept.regs.rsp - RED_ZONE_BYTES) & ~UINT64_C(15);
 	/* What they return, and where the next one goes on. */
 	if (!remote_read(t, sp - sizeof(pushed) - sizeof(sp), pushed, sizeof(pushed)))
 		return -EFAULT; /* it has so little of its stack left */
-	status = work(&r, PTRACE_CONT, AGENT_ADDRESS(agent_begun), &regs, &early);
+	status = work(&r, PTRACE_CONT, AGENT_ADDRESS(a, agent_begun), &regs, &early);
 	if (!status && !remote_read(t, sp - nr * sizeof(*pushed), pushed, nr * sizeof(*pushed)))
 		status = -EFAULT;
 	put_back_thread(&r, &kept, &early);

@@ -95,9 +95,6 @@ static bool is_its_own_affair(const struct row *row)
 	case SC_sched_get_priority_max:
 	case SC_sched_get_priority_min:
 	case SC_getcpu:
-	case SC_prctl_set_name:
-	case SC_prctl_get_name:
-	case SC_prctl_set_vma:
 	case SC_getpgid:
 	case SC_getsid:
 	case SC_getresuid:
@@ -157,16 +154,9 @@ static bool changes_file(const struct row *row)
 	return true;
 }
 
-/* Calls that the agent makes when they will fail, as those of a search along PATH: then nothing follows. */
-static bool only_fails(const struct row *row)
-{
-	return row->id == SC_execve;
-}
-
 static bool fits_class(const struct row *row)
 {
-	if (only_looks(row) || changes_names(row) || reads_directory(row) ||
-	    is_its_own_affair(row) || only_fails(row))
+	if (only_looks(row) || changes_names(row) || reads_directory(row) || is_its_own_affair(row))
 		return true;
 	switch (row_class(row)) {
 	case C_MAP:
@@ -317,11 +307,7 @@ static bool make_piece(const struct row *row, const struct arg *a, struct wire_p
 	case KIND_PATH:
 		p->kind = WIRE_STRING;
 		p->most = CAPTURE_PATH_MAX;
-		return only_looks(row) || changes_names(row) || only_fails(row);
-	case KIND_STRV:
-		p->kind = WIRE_STRINGS;
-		p->most = CAPTURE_ARG_MAX;
-		return true;
+		return only_looks(row) || changes_names(row);
 	case KIND_STR:
 		p->kind = WIRE_STRING;
 		p->most = CAPTURE_STR_MAX;
@@ -365,8 +351,6 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 		r->flags |= WIRE_RULE_NAMES;
 	if (reads_directory(row))
 		r->flags |= WIRE_RULE_LISTED;
-	if (only_fails(row))
-		r->flags |= WIRE_RULE_FAILS;
 	if (changes_file(row))
 		r->flags |= WIRE_RULE_WRITABLE;
 	for (i = 0; i < row->nr_args; i++) {
@@ -562,4 +546,29 @@ bool rules_take(const struct wire_rule *rules, unsigned int nr)
 	while (!(r->flags & WIRE_RULE_USED) && r->next)
 		r = &rules[r->next];
 	return r->flags & WIRE_RULE_USED;
+}
+
+const struct wire_rule *rules_find(const struct wire_rule *rules, uint64_t nr,
+				   const uint64_t regs[6])
+{
+	const struct wire_rule *r = &rules[nr < WIRE_NR_CALLS ? nr : WIRE_EMPTY_RULE];
+
+	while ((regs[r->select_reg] & r->select_mask) != r->select_value) {
+		if (!r->next)
+			return NULL;
+		r = &rules[r->next];
+	}
+	return r->flags & WIRE_RULE_USED ? r : NULL;
+}
+
+unsigned int rules_most_copies(const struct wire_rule *r)
+{
+	unsigned int nr = r->flags & WIRE_RULE_FILE ? 1 : 0, i;
+
+	for (i = 0; i < r->nr_pieces; i++) {
+		nr++;
+		if (r->pieces[i].kind == WIRE_IOVECS)
+			nr += WIRE_IOVECS_MAX;
+	}
+	return nr;
 }

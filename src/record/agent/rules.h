@@ -28,5 +28,10 @@ void rules_build(enum data_policy policy, const bool *wanted, const struct path_
 int rules_chosen_by(const struct row *row);
 /* Whether such calls are for the agent, in any of their variants. */
 bool rules_take(const struct wire_rule *rules, unsigned int nr);
+/* The rule by which the agent records a call with these registers; NULL: it does not. */
+const struct wire_rule *rules_find(const struct wire_rule *rules, uint64_t nr,
+				   const uint64_t regs[6]);
+/* How many copies a record by this rule has at most: never more than WIRE_COPIES_MAX. */
+unsigned int rules_most_copies(const struct wire_rule *r);
 
 #endif

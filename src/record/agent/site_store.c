@@ -32,7 +32,7 @@
 #define ENTRIES_MAX 1024u
 /* Where a build-id is looked for: linkers put it behind the program headers. */
 #define BEGIN_BYTES 4096u
-#define BUILD_ID_MAX_BYTES 64u
+#define BUILD_ID_MAX_BYTES 32u
 #define HEX_DIGITS "0123456789abcdef"
 #define NEW_PREFIX "new-"
 
@@ -59,7 +59,7 @@ static DIR *list(int dir_fd)
 	return d;
 }
 
-/* BUILD-ID "-" SIZE "-" TIME, see site_store_key(). */
+/* BUILD-ID "-" SIZE "-" TIME, and what site_store_key() adds; older ones had no more. */
 static bool is_key(const char *name)
 {
 	unsigned int nr_parts = 0;
@@ -69,7 +69,7 @@ static bool is_key(const char *name)
 		nr_parts++;
 		name += n + (name[n] == '-');
 	}
-	return !*name && nr_parts == 3;
+	return !*name && nr_parts >= 3;
 }
 
 /* Files of ours, those that were not finished among them. */
@@ -208,7 +208,11 @@ static const uint8_t *build_id_of(const uint8_t *file, size_t len, size_t *ret_l
 	return found;
 }
 
-/* The time tells files apart whose build-ids were chosen by hand. */
+/*
+ * A program can make a file with any build-id, and with times that it chooses, so that sites are found
+ * in it that are none in the file that it stands for. It cannot choose when the file was last changed, nor
+ * which file it is.
+ */
 void site_store_key(int fd, const struct stat *st, struct site_key *ret)
 {
 	uint8_t begin[BEGIN_BYTES];
@@ -220,9 +224,10 @@ void site_store_key(int fd, const struct stat *st, struct site_key *ret)
 	if (!id)
 		return;
 	put_hex(ret->text, id, len);
-	(void)snprintf(ret->text + 2 * len, sizeof(ret->text) - 2 * len, "-%llx-%llx%08lx",
-		       (unsigned long long)st->st_size, (unsigned long long)st->st_mtim.tv_sec,
-		       (unsigned long)st->st_mtim.tv_nsec);
+	(void)snprintf(ret->text + 2 * len, sizeof(ret->text) - 2 * len,
+		       "-%llx-%llx%08lx-%llx-%llx", (unsigned long long)st->st_size,
+		       (unsigned long long)st->st_ctim.tv_sec, (unsigned long)st->st_ctim.tv_nsec,
+		       (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
 }
 
 /* Files. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sites of files that earlier recordings have looked through, and which of them were used: a
- * directory with a small file for each, by build-id, size and time. It is a help and no more: what
+ * directory with a small file for each, by build-id, size, time of the last change, device and inode: so
+ * that no file that a program has made is taken for another one. It is a help and no more: what
  * cannot be read, or is not as it should be, is looked for again. And what is changed in a
- * program is compared before with what stands there (patcher.c), so nothing worse can come
- * of a file that lies than calls that stop.
+ * program is compared before with what stands there (patcher.c).
  */
 #ifndef RECORD_AGENT_SITE_STORE_H
 #define RECORD_AGENT_SITE_STORE_H

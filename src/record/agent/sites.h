@@ -52,6 +52,8 @@ struct sites {
 
 /* Of an ELF file in memory; none when it is not for this machine or has no unwind table. */
 void sites_find(const uint8_t *file, size_t len, struct sites *ret);
+/* Of an open file of so many bytes. False: it could not be read, or is shorter by now. */
+MUST_CHECK bool sites_find_in_file(int fd, size_t len, struct sites *ret);
 void sites_release(struct sites *s);
 /* Finds insns and nr of a site by what its window holds. False: it is no such window. */
 bool site_decode(struct site *s);

@@ -3,9 +3,10 @@
  * Slots: the memory of each thread in that of its image. A program has few threads, and what
  * it has mapped counts for its limits and is locked with all else of it (RLIMIT_AS, mlockall), so it maps a few
  * slots at first. More are mapped before the call that makes a thread, or a
- * process, for which there would be none. What is mapped stays where it is, as threads use it:
+ * process, for which there would be none. What is mapped stays where it is, as threads use it;
+ * what is added comes behind it, where room was left (enter.c), or else anywhere:
  *
- *   views of an address space:  | 0 | 1 .. 4 |     | 5 .. 8 |     | 9 .. 16 |  ...
+ *   views of an address space:  | 0 | 1 .. 4 | 5 .. 8 |          | 9 .. 16 |  ...
  *
  * The first slot has no ring; it is for threads that find no other one free.
  */
@@ -97,13 +98,22 @@ static void add_view(const struct agent *a, struct tracee *t)
 	struct agent_space *space = t->agent->space;
 	const struct slot_view *last = &space->views[space->nr_views - 1];
 	struct slot_view v = { .first = last->end, .end = 2 * last->end - 1 };
-	struct remote r = { t, outlive_remote(a) };
+	struct remote r = { a, t, outlive_remote(a) };
+	uint64_t last_bytes = slots_view_bytes(last);
 	int64_t at;
 
 	if (v.end > WIRE_NR_SLOTS)
 		v.end = WIRE_NR_SLOTS;
 	at = remote_call(&r, SYS_mremap,
-			 (uint64_t[]){ last->remote + slots_view_bytes(last) - OVERLAP_BYTES, 0,
+			 (uint64_t[]){ last->remote, last_bytes, last_bytes + slots_view_bytes(&v),
+				       0, 0, 0 });
+	if (at == (int64_t)last->remote) {
+		v.remote = last->remote + last_bytes;
+		space->views[space->nr_views++] = v;
+		return;
+	}
+	at = remote_call(&r, SYS_mremap,
+			 (uint64_t[]){ last->remote + last_bytes - OVERLAP_BYTES, 0,
 				       OVERLAP_BYTES + slots_view_bytes(&v), MREMAP_MAYMOVE, 0,
 				       0 });
 	space->is_full = at < 0 && at > -4096;

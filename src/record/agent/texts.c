@@ -38,37 +38,47 @@
 /* A program that writes into its ring could tell of any number. */
 #define NOTED_TEXTS_MAX 4096u
 
+/* By the time of its last change, which nobody can choose. */
 struct file_key {
-	uint64_t dev, ino, size, mtime_s, mtime_ns;
+	uint64_t dev, ino, size, ctime_s, ctime_ns;
 };
 
 /* Of a file that is mapped as text. It is looked through when a call comes from it: few do. */
 struct text_file {
 	struct sites sites;
+	struct file_key id;
 	struct site_key key;
 	bool is_news; /* more is known than is stored */
 	int fd; /* -1: it has been, or cannot be */
-	off_t size_bytes;
 };
 
 static struct file_key key_of(const struct stat *st)
 {
 	return (struct file_key){ st->st_dev, st->st_ino, (uint64_t)st->st_size,
-				  (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec };
+				  (uint64_t)st->st_ctim.tv_sec, (uint64_t)st->st_ctim.tv_nsec };
+}
+
+/* Whether it is the file that it was when it was opened. */
+static bool is_unchanged(const struct text_file *f)
+{
+	struct file_key now;
+	struct stat st;
+
+	if (fstat(f->fd, &st) < 0)
+		return false;
+	now = key_of(&st);
+	return !memcmp(&now, &f->id, sizeof(now));
 }
 
 static void search(struct agent *a, struct text_file *f)
 {
-	void *p;
-
 	if (f->fd < 0)
 		return;
-	f->sites.is_blind = true;
-	p = mmap(NULL, (size_t)f->size_bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
-	if (p != MAP_FAILED) {
-		sites_find(p, (size_t)f->size_bytes, &f->sites);
-		f->is_news = true;
-		(void)munmap(p, (size_t)f->size_bytes);
+	f->is_news = sites_find_in_file(f->fd, (size_t)f->id.size, &f->sites);
+	if (!f->is_news || !is_unchanged(f)) {
+		sites_release(&f->sites);
+		f->sites = (struct sites){ .is_blind = true };
+		f->is_news = false;
 	}
 	(void)close(f->fd); /* only read from */
 	f->fd = -1;
@@ -99,6 +109,20 @@ void agent_close_files(struct tracer *tr)
 		search(tr->agent, e->value);
 }
 
+int agent_texts_open(struct tracer *tr, const struct tracee *t, const char *name)
+{
+	AUTO_CLOSE int fd = open(name, O_PATH | O_CLOEXEC);
+	char self[64];
+	struct stat st;
+
+	/* By now it may be a FIFO, or on a file system that waits for us. */
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    !tree_may_open(tr->tree, t->tid, st.st_dev))
+		return -1;
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
 static struct text_file *file_of(struct agent *a, int fd)
 {
 	struct file_key key;
@@ -115,7 +139,7 @@ static struct text_file *file_of(struct agent *a, int fd)
 		return *slot;
 	names_add_text(a, st.st_dev, st.st_ino);
 	*slot = f = xcalloc(1, sizeof(*f));
-	f->size_bytes = st.st_size;
+	f->id = key;
 	f->fd = -1;
 	if (a->store) {
 		site_store_key(fd, &st, &f->key);
@@ -465,7 +489,7 @@ static int open_text(struct tracer *tr, const struct tracee *t, const struct map
 	if (m->path[0] != '/' || !tree_may_open(tr->tree, t->tid, m->dev))
 		return -1;
 	(void)snprintf(name, sizeof(name), "/proc/%d/root%s", (int)t->pid, m->path);
-	return open(name, O_RDONLY | O_CLOEXEC);
+	return agent_texts_open(tr, t, name);
 }
 
 /* A loader that was run by its own name, to load the program that it is given: ld-linux-x86-64.so.2, or musl's libc.so. */

@@ -26,16 +26,9 @@ int agent_enter(struct wire_block *b);
 void agent_leave(struct wire_block *b);
 int64_t agent_ask(int64_t what, void *ret, uint32_t nr); /* entry.S: a call of our own */
 
-#define NR_FSTAT 5
-#define NR_ACCESS 21
-#define NR_SCHED_YIELD 24
-#define NR_FCNTL 72
-#define GET_FLAGS 3
 #define ACCESS_MODE 3
-#define NR_CLOCK_GETTIME 228
 #define CLOCK_OF_TRACE 1
 #define CLOCK_OF_THREAD 3
-#define NO_SUCH_ENTRY (-2)
 
 #define NOT_ASKED (-38)
 
@@ -56,7 +49,7 @@ APART uint64_t thread_ns(const struct wire_block *b)
 {
 	struct agent_timespec ts;
 
-	if (ask(b, CLOCK_OF_THREAD, &ts, NR_CLOCK_GETTIME))
+	if (ask(b, CLOCK_OF_THREAD, &ts, WIRE_NR_CLOCK_GETTIME))
 		return 0;
 	return (uint64_t)ts.s * 1000000000 + (uint64_t)ts.ns;
 }
@@ -70,7 +63,7 @@ APART uint64_t kernel_ns(const struct wire_block *b)
 	if (read)
 		(void)read(CLOCK_OF_TRACE, &ts); /* cannot fail */
 	else
-		(void)ask(b, CLOCK_OF_TRACE, &ts, NR_CLOCK_GETTIME); /* or it is not told */
+		(void)ask(b, CLOCK_OF_TRACE, &ts, WIRE_NR_CLOCK_GETTIME); /* or it is not told */
 	return (uint64_t)ts.s * 1000000000 + (uint64_t)ts.ns;
 }
 
@@ -172,20 +165,6 @@ INSIDE uint64_t iovecs_len(uint64_t addr, uint64_t nr)
 	return sum;
 }
 
-/* Likewise of an array of strings. */
-INSIDE uint64_t strings_len(uint64_t addr, uint64_t most)
-{
-	const uint64_t *s = (const uint64_t *)addr;
-	uint64_t i, sum = 0;
-
-	for (i = 0; s[i]; i++) {
-		if (i == WIRE_STRINGS_MAX || sum >= WIRE_RECORD_MAX_BYTES)
-			return WIRE_RECORD_MAX_BYTES;
-		sum += padded(string_len(s[i], most));
-	}
-	return sum + padded((i + 1) * sizeof(*s));
-}
-
 /*
  * What is copied was measured before the call, but vectors may have changed
  * since then: what has no room is left out, and the recorder will miss it.
@@ -217,20 +196,6 @@ INSIDE uint8_t *put_iovecs(const struct wire_block *b, uint8_t *at, uint64_t add
 		at = put(b, at, v[i].base, len, ret_nr);
 		moved -= len;
 	}
-	return at;
-}
-
-INSIDE uint8_t *put_strings(const struct wire_block *b, uint8_t *at, uint64_t addr, uint64_t most,
-			    uint32_t *ret_nr)
-{
-	const uint64_t *s = (const uint64_t *)addr;
-	uint64_t nr = 0, i;
-
-	while (nr < WIRE_STRINGS_MAX && s[nr])
-		nr++;
-	at = put(b, at, addr, (nr + 1) * sizeof(*s), ret_nr);
-	for (i = 0; i < nr; i++)
-		at = put(b, at, s[i], string_len(s[i], most), ret_nr);
 	return at;
 }
 
@@ -271,7 +236,7 @@ INSIDE int is_file_known(const struct wire_block *b, uint64_t reg, uint64_t salt
 {
 	uint64_t st[WIRE_FILE_BYTES / 8]; /* device and inode come first */
 
-	return !ask(b, (int32_t)reg, st, NR_FSTAT) &&
+	return !ask(b, (int32_t)reg, st, WIRE_NR_FSTAT) &&
 	       is_in((const uint64_t *)(b->rules + WIRE_RULES_BYTES + WIRE_NAMES_BYTES),
 		     WIRE_NR_DIRS, wire_dir(st[0] ^ salt, st[1]));
 }
@@ -279,7 +244,7 @@ INSIDE int is_file_known(const struct wire_block *b, uint64_t reg, uint64_t salt
 /* Then it was noted, as the recorder sees who opens such, or knows the name. */
 INSIDE int is_for_writing(const struct wire_block *b, uint64_t reg)
 {
-	int64_t flags = ask(b, (int32_t)reg, (void *)GET_FLAGS, NR_FCNTL);
+	int64_t flags = ask(b, (int32_t)reg, (void *)WIRE_FCNTL_GET_FLAGS, WIRE_NR_FCNTL);
 
 	return flags >= 0 && flags & ACCESS_MODE;
 }
@@ -332,8 +297,6 @@ INSIDE int is_ours(const struct wire_block *b, const struct wire_rule *r)
 		return is_file_known(b, b->regs[0], 0);
 	if (r->flags & WIRE_RULE_WRITABLE)
 		return is_for_writing(b, b->regs[0]);
-	if (r->flags & WIRE_RULE_FAILS)
-		return ask(b, (int64_t)b->regs[0], 0, NR_ACCESS) == NO_SUCH_ENTRY;
 	if (r->flags & WIRE_RULE_TEXT && !also)
 		return b->site >= b->loader_start && b->site < b->loader_end &&
 		       is_file_known(b, b->regs[r->file_from & 7], WIRE_TEXT_SALT);
@@ -355,9 +318,7 @@ APART uint64_t found_len(const struct wire_block *b, const struct wire_piece *p)
 
 	if (p->kind == WIRE_IOVECS)
 		return iovecs_len(addr, number(b, p->number));
-	if (p->kind == WIRE_STRING)
-		return padded(string_len(addr, p->most));
-	return strings_len(addr, p->most);
+	return padded(string_len(addr, p->most));
 }
 
 /* The most that the record of this call can need. */
@@ -427,7 +388,7 @@ APART struct wire_record *wait_for_room(struct wire_block *b, uint64_t need, uin
 		if (read_clock(b) - moved < b->wait_ticks / SPIN_SHARE)
 			pause_a_little();
 		else
-			off = ask(b, 0, 0, NR_SCHED_YIELD) == NOT_ASKED;
+			off = ask(b, 0, 0, WIRE_NR_SCHED_YIELD) == NOT_ASKED;
 		rec = make_room(b, need);
 		now = __atomic_load_n(&b->tail, __ATOMIC_RELAXED);
 		if (now != tail)
@@ -447,9 +408,7 @@ APART uint8_t *put_found(const struct wire_block *b, const struct wire_piece *p,
 	if (p->kind == WIRE_IOVECS)
 		return put_iovecs(b, at, addr, number(b, p->number),
 				  p->when == WIRE_OUT ? (uint64_t)b->ret : UINT64_MAX, nr);
-	if (p->kind == WIRE_STRING)
-		return put(b, at, addr, string_len(addr, p->most), nr);
-	return put_strings(b, at, addr, p->most, nr);
+	return put(b, at, addr, string_len(addr, p->most), nr);
 }
 
 /* Copies what the rule says for this moment; returns where that ends. */
@@ -561,7 +520,7 @@ APART uint8_t *put_file(const struct wire_block *b, const struct wire_rule *r, u
 				       : b->regs[r->file_from & 7]);
 
 	if (fd < 0 || (uint64_t)at + padded(WIRE_FILE_BYTES) > b->limit ||
-	    ask(b, fd, c + 1, NR_FSTAT))
+	    ask(b, fd, c + 1, WIRE_NR_FSTAT))
 		return at;
 	c->addr = WIRE_FILE_ADDRESS;
 	c->len_bytes = WIRE_FILE_BYTES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's text as it stands in our own program, to be copied to
- * WIRE_AGENT_BASE in another, and the places in it that the recorder has to know.
+ * The agent's text as it stands in our own program, to be copied into others,
+ * and the places in it that the recorder has to know.
  */
 #ifndef RECORD_INPROC_AGENT_H
 #define RECORD_INPROC_AGENT_H
@@ -30,6 +30,7 @@ extern const uint8_t agent_remote[], agent_remote_state[];
 /* Makes a list of calls (model/wire.h), and traps: where that is seen. */
 extern const uint8_t agent_begin[], agent_begun[];
 
-#define AGENT_ADDRESS(label) ((uint64_t)WIRE_AGENT_BASE + (uint64_t)((label)-__start_agent_text))
+/* Where that is in programs of a recording. */
+#define AGENT_ADDRESS(agent, label) ((agent)->base + (uint64_t)((label)-__start_agent_text))
 
 #endif

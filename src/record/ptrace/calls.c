@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
@@ -217,7 +218,7 @@ static void read_entry(struct tracer *tr, struct tracee *t)
 		r = aio_entry(tr->aio, &tr->capture, &call);
 	if (r >= 0)
 		r = tree_touch(tr->tree, t->tid, t->row, t->args, tracer_now(tr));
-	agent_note_names(tr, t, true);
+	agent_begin_names(tr, t);
 	t->entry_denied = tr->memory.denied;
 	t->entry_cut_bytes = tr->capture.truncated_bytes;
 	t->entry_unread = tr->capture.nr_unread_structs;
@@ -225,11 +226,11 @@ static void read_entry(struct tracer *tr, struct tracee *t)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
 
-void tracer_leave_tree(struct tracer *tr, const struct tracee *t)
+void tracer_leave_tree(struct tracer *tr, const struct tracee *t, int err)
 {
 	if (tree_is_moving(tr->tree, t->tid))
 		agent_settle(tr, false);
-	tree_leave(tr->tree, t->tid);
+	tree_leave(tr->tree, t->tid, err);
 }
 
 static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome *o)
@@ -265,8 +266,8 @@ static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome 
 				      tracer_now(tr));
 	/* What could not be read at the entry has waited for the outcome. */
 	note_cut(tr, t, o);
-	tracer_leave_tree(tr, t);
-	agent_note_names(tr, t, false);
+	tracer_leave_tree(tr, t, o->err);
+	agent_end_names(tr, t, !o->err);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
@@ -411,6 +412,15 @@ static bool let_agent_in(struct tracer *tr, struct tracee *t,
 	return put_back;
 }
 
+/*
+ * What it makes is said in memory, which another thread may change after we have looked: a child could be made
+ * that nobody traces. Programs do without it where the kernel lacks it.
+ */
+static bool must_not_be_made(const struct tracer *tr, const struct tracee *t)
+{
+	return tr->o->untrusted && t->row->id == SC_clone3;
+}
+
 static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_syscall_info *info,
 		     uint64_t seen_ns)
 {
@@ -429,6 +439,8 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		t->row = NULL;
 		return;
 	}
+	if (must_not_be_made(tr, t))
+		(void)!registers_skip_call(t->tid, ENOSYS); /* or it was killed meanwhile */
 	t->is_mmap = t->row->id == SC_mmap;
 	tr->memory.may_wait |= sees_to_faults(t);
 	if (t->row->id == SC_fanotify_mark)
@@ -452,6 +464,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		enter_unrecorded(tr, t);
 		return;
 	}
+	witness_before_call(tr, t);
 	agent_settle(tr, false);
 	if (tree_moves_base(tr->tree, t->row))
 		agent_close_files(tr);
@@ -516,6 +529,10 @@ static void note_odd_calls(struct tracer *tr, struct tracee *t, const struct out
 	}
 	if (t->row->id == SC_ptrace && o->err == EPERM)
 		tracer_put_loss(tr, &conflict);
+	if (clones_is_one(t->row) && !o->err && o->ret > 0 && !t->has_child) {
+		conflict.note = "a child that is not traced";
+		tracer_put_loss(tr, &conflict);
+	}
 	if (!o->err && t->row->id == SC_setsid)
 		new_group(tr, t->pid);
 	if (!o->err && t->row->id == SC_setpgid)
@@ -545,6 +562,27 @@ static void follow_unwanted(struct tracer *tr, struct tracee *t, const struct ou
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
 
+/* After it, the thread's rights may be others. */
+static bool changes_rights(const struct row *row)
+{
+	switch ((int)row->id) {
+	case SC_setuid:
+	case SC_setgid:
+	case SC_setreuid:
+	case SC_setregid:
+	case SC_setresuid:
+	case SC_setresgid:
+	case SC_setfsuid:
+	case SC_setfsgid:
+	case SC_setgroups:
+	case SC_capset:
+	case SC_unshare: /* of users */
+	case SC_setns:
+		return true;
+	}
+	return false;
+}
+
 /* What note_odd_calls() and others here look at, whether it is recorded or not. */
 bool calls_are_seen(const struct row *row, const bool *wanted)
 {
@@ -559,11 +597,9 @@ bool calls_are_seen(const struct row *row, const bool *wanted)
 	case SC_userfaultfd:
 	case SC_ioctl_userfaultfd_new:
 	case SC_fanotify_mark:
-	case SC_unshare: /* of clocks */
-	case SC_setns:
 		return true;
 	}
-	return is_exec(row) || clones_is_one(row);
+	return is_exec(row) || clones_is_one(row) || changes_rights(row);
 }
 
 /* A filter may be put on all threads of the process at once. */
@@ -601,8 +637,8 @@ static void on_trap(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 
 	if (!interrupts_catches(t, SIGSYS)) /* a forced signal is deadly then */ {
 		t->flags |= EVENT_UNFINISHED;
-		tracer_leave_tree(tr, t);
-		agent_note_names(tr, t, false);
+		tracer_leave_tree(tr, t, -1);
+		agent_end_names(tr, t, false);
 		tracer_put_call(tr, t, (struct outcome){ 0 }, seen_ns);
 		return;
 	}
@@ -614,6 +650,7 @@ static void on_trap(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, uint64_t seen_ns)
 {
 	t->state = TRACEE_RUNNING;
+	t->is_again = false;
 	clones_put_back(t); /* no child was made */
 	if (!t->row || tr->silent)
 		return;
@@ -622,6 +659,11 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 		tracer_set_active(tr, t, true, seen_ns);
 	else
 		cost_add_call(&tr->cost, seen_ns - t->enter_ns);
+	/* The kernel may have read the file, and counts that as the thread's. */
+	if (o.err && is_exec(t->row))
+		witness_begin(tr, t);
+	if (!o.err && changes_rights(t->row))
+		tree_renew_rights(tr->tree, t->tid);
 	if (!o.err && is_filter_call(t))
 		mark_own_filter(tr, t);
 	/* What they do is bound to numbers of descriptors at the moment of each call. */
@@ -662,12 +704,14 @@ static bool wakes(const struct row *row, const struct outcome *o)
 	       row->result == RESULT_COUNT && !o->err && o->ret > 0;
 }
 
-static void on_exit_stop(struct tracer *tr, struct tracee *t,
-			 const struct __ptrace_syscall_info *info, uint64_t seen_ns)
+static void end_call(struct tracer *tr, struct tracee *t, const struct __ptrace_syscall_info *info,
+		     uint64_t seen_ns)
 {
 	struct outcome o = outcome_of(info);
 	bool uses_gs = t->row && sets_gs(t);
 	bool execing = t->execing;
+	bool maps = t->row && (row_class(t->row) == C_MAP || t->row->id == SC_shmat);
+	bool grows = t->is_mmap && t->regs[3] & MAP_GROWSDOWN && !o.err;
 
 	t->has_woken = wakes(t->row, &o);
 	tracer_finish_call(tr, t, o, seen_ns);
@@ -680,9 +724,35 @@ static void on_exit_stop(struct tracer *tr, struct tracee *t,
 		agent_enter_image(tr, t, info->instruction_pointer);
 	else if (t->is_mmap)
 		agent_after_map(tr, t, &o, info->instruction_pointer);
+	if (execing || (maps && !o.err))
+		t->stops_always |= agent_is_forestalled(tr, t, grows ? (uint64_t)o.ret : 0);
 	agent_follow_call(tr, t, &o, info->instruction_pointer, info->stack_pointer);
 	if (!execing)
 		agent_after_call(tr, t, &o, info->instruction_pointer);
+}
+
+static void on_exit_stop(struct tracer *tr, struct tracee *t, struct __ptrace_syscall_info *info,
+			 uint64_t seen_ns)
+{
+	int64_t ret = info->exit.rval;
+
+	if (info->exit.is_error && ret == -EINTR && interrupts_make_again(tr, t, &ret))
+		return;
+	info->exit.is_error = ret < 0 && info->exit.is_error;
+	info->exit.rval = ret;
+	end_call(tr, t, info, seen_ns);
+}
+
+void tracer_end_again(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
+{
+	struct __ptrace_syscall_info info;
+
+	if (registers_end_again(t->tid) < 0 ||
+	    ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) < 0)
+		return; /* killed meanwhile */
+	info.exit.rval = -EINTR;
+	info.exit.is_error = true;
+	end_call(tr, t, &info, seen_ns);
 }
 
 /*
@@ -709,7 +779,8 @@ void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns)
 	switch (info.op) {
 	case PTRACE_SYSCALL_INFO_SECCOMP:
 	case PTRACE_SYSCALL_INFO_ENTRY:
-		/* With a filter a call may stop twice at its entry. */
+		/* With a filter a call may stop twice at its entry; one that is made again is the same. */
+		t->is_again = false;
 		if (t->state != TRACEE_IN_CALL)
 			on_entry(tr, t, &info, seen_ns);
 		break;

@@ -34,7 +34,7 @@
 
 /* Its code comes first, so that freeing the filter frees it. */
 struct program {
-	struct sock_filter code[2 * NR_MAX + 16];
+	struct sock_filter code[2 * NR_MAX + 128];
 	unsigned int len;
 };
 
@@ -63,19 +63,121 @@ bool filter_wants_nr(const bool *wanted, unsigned int nr)
 	return false;
 }
 
-/* Its instructions stand at addresses that need no upper half. */
-static void put_agent(struct program *p)
+/* Calls that make processes, or change what is seen of them: no agent makes them. */
+static bool is_never_let_pass(unsigned int nr)
+{
+	switch (nr) {
+	case SYS_clone:
+	case SYS_clone3:
+	case SYS_execve:
+	case SYS_execveat:
+	case SYS_ptrace:
+	case SYS_prctl:
+	case SYS_seccomp:
+#ifdef SYS_fork
+	case SYS_fork:
+	case SYS_vfork:
+#endif
+		return true;
+	}
+	return false;
+}
+
+static uint32_t word_of_calls(const struct agent *a, unsigned int word)
+{
+	uint32_t bits = 0;
+	unsigned int i;
+
+	for (i = 0; i < 32; i++) {
+		unsigned int nr = word * 32 + i;
+
+		if (agent_takes(a, nr) && !is_never_let_pass(nr))
+			bits |= UINT32_C(1) << i;
+	}
+	return bits;
+}
+
+/* Jumps whose end is not known yet; resolve() knows. */
+#define TO_PASS 254
+#define TO_NET 255
+
+/* The filter goes on at the end of the program, and the call passes. */
+static void resolve(struct program *p, unsigned int from)
+{
+	const unsigned int pass = p->len, net = p->len + 1;
+	unsigned int i;
+
+	for (i = from; i < p->len; i++) {
+		struct sock_filter *f = &p->code[i];
+
+		if (BPF_CLASS(f->code) != BPF_JMP)
+			continue;
+		if (f->jt >= TO_PASS)
+			f->jt = (uint8_t)((f->jt == TO_PASS ? pass : net) - i - 1);
+		if (f->jf >= TO_PASS)
+			f->jf = (uint8_t)((f->jf == TO_PASS ? pass : net) - i - 1);
+	}
+	put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+}
+
+/* A 64-bit call from an address without an upper half; A: its number. */
+static void put_number(struct program *p)
 {
 	const unsigned int at = offsetof(struct seccomp_data, instruction_pointer);
-	uint64_t addresses[AGENT_NR_CALL_ADDRESSES];
 
-	agent_call_addresses(addresses);
-	put(p, BPF_LD | BPF_W | BPF_ABS, at, 0, 0);
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)addresses[0], 1, 0);
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)addresses[1], 0, 3);
 	put(p, BPF_LD | BPF_W | BPF_ABS, at + 4, 0, 0);
-	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
-	put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, TO_NET);
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_AUDIT_ARCH, 0, TO_NET);
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
+/* A is the number of a word, X that of a bit in it: it is found by halving. */
+static void put_words(struct program *p, const struct agent *a, unsigned int from, unsigned int nr)
+{
+	unsigned int at = p->len;
+
+	if (nr == 1) {
+		put(p, BPF_LD | BPF_IMM, word_of_calls(a, from), 0, 0);
+		put(p, BPF_ALU | BPF_RSH | BPF_X, 0, 0, 0);
+		put(p, BPF_JMP | BPF_JSET | BPF_K, 1, TO_PASS, TO_NET);
+		return;
+	}
+	put(p, BPF_JMP | BPF_JGE | BPF_K, from + nr / 2, 0, 0);
+	put_words(p, a, from, nr / 2);
+	p->code[at].jt = (uint8_t)(p->len - at - 1);
+	put_words(p, a, from + nr / 2, nr - nr / 2);
+}
+
+/*
+ * What the agent makes passes: at each of its two instructions the calls that it is for. Whoever else comes to
+ * one of them gets no further than these, and none of them makes a process that nobody sees.
+ */
+static void put_agent(struct program *p, const struct agent *a)
+{
+	static const uint32_t asked[] = { WIRE_NR_FSTAT, WIRE_NR_CLOCK_GETTIME, WIRE_NR_SCHED_YIELD,
+					  WIRE_NR_MMAP,	 WIRE_NR_OPENAT,	WIRE_NR_CLOSE };
+	const unsigned int begin = p->len;
+	unsigned int i;
+
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer), 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)agent_call_address(a), 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)agent_ask_address(a), 0, TO_NET);
+	put_number(p);
+	for (i = 0; i < ARRAY_LEN(asked); i++)
+		put(p, BPF_JMP | BPF_JEQ | BPF_K, asked[i], TO_PASS, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, WIRE_NR_FCNTL, 0, TO_NET);
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]), 0, 0);
+	put(p, BPF_JMP | BPF_JEQ | BPF_K, WIRE_FCNTL_GET_FLAGS, TO_PASS, TO_NET);
+	p->code[begin + 1].jt = (uint8_t)(p->len - begin - 2);
+	put_number(p);
+	put(p, BPF_JMP | BPF_JGE | BPF_K, WIRE_NR_CALLS, TO_NET, 0);
+	put(p, BPF_ALU | BPF_AND | BPF_K, 31, 0, 0);
+	put(p, BPF_MISC | BPF_TAX, 0, 0, 0);
+	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	put(p, BPF_ALU | BPF_RSH | BPF_K, 5, 0, 0);
+	put_words(p, a, 0, WIRE_NR_CALLS / 32);
+	resolve(p, begin);
 }
 
 /* Of an ioctl that nobody wants to see, the commands that we have to. Goes on with the number of the call. */
@@ -95,14 +197,15 @@ static void put_commands(struct program *p, const bool *wanted, uint32_t to_trac
 	}
 }
 
-void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct sock_fprog *ret)
+void filter_build(const bool *wanted, uint16_t mark, const struct agent *agent,
+		  struct sock_fprog *ret)
 {
 	const uint32_t to_tracer = SECCOMP_RET_TRACE | mark;
 	struct program *p = xcalloc(1, sizeof(*p));
 	unsigned int nr;
 
-	if (with_agent)
-		put_agent(p);
+	if (agent)
+		put_agent(p, agent);
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_AUDIT_ARCH, 1, 0);
 	put(p, BPF_RET | BPF_K, to_tracer, 0, 0);
@@ -126,11 +229,11 @@ void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct soc
  * By number first: the kernel finds out that all other calls run free whatever
  * they are given, and does not ask the filter for them any more.
  */
-void filter_build_tell(uint16_t mark, struct sock_fprog *ret)
+void filter_build_tell(uint16_t mark, const struct agent *agent, struct sock_fprog *ret)
 {
 	const unsigned int at = offsetof(struct seccomp_data, instruction_pointer);
 	struct program *p = xcalloc(1, sizeof(*p));
-	uint64_t told = agent_told_address();
+	uint64_t told = agent_told_address(agent);
 
 	put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	put(p, BPF_JMP | BPF_JEQ | BPF_K, WIRE_NR_TELL, 0, 5);

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "record/ptrace/registers.h"
 #include "record/ptrace/tracer.h"
@@ -230,6 +232,109 @@ void interrupts_undo(const struct tracee *t)
 	read_signals(t, &signals);
 	if (foretell(&signals, ERESTARTNOHAND) == FATE_AGAIN)
 		(void)!registers_make_again(t->tid); /* or it was killed meanwhile */
+}
+
+/* Ignored signals. */
+
+/* As long as nobody handles them. */
+#define IGNORED (BIT(SIGCHLD) | BIT(SIGCONT) | BIT(SIGURG) | BIT(SIGWINCH))
+
+static uint64_t unseen(const struct signal_state *s)
+{
+	return (s->ignored | IGNORED) & ~s->caught;
+}
+
+bool interrupts_is_unseen(const struct tracee *t, int signo)
+{
+	struct signal_state s;
+
+	read_signals(t, &s);
+	return unseen(&s) & BIT(signo);
+}
+
+/* Calls that fail with EINTR for any signal, having done nothing. */
+struct wait_call {
+	uint64_t nr;
+	int timeout; /* its argument; -1: none */
+	bool is_ms; /* in the register; else a struct timespec, in memory */
+	int64_t timed_out; /* what it returns then */
+};
+
+static const struct wait_call wait_calls[] = {
+#ifdef SYS_epoll_wait
+	{ SYS_epoll_wait, 3, true, 0 },
+#endif
+	{ SYS_epoll_pwait, 3, true, 0 },
+#ifdef SYS_epoll_pwait2
+	{ SYS_epoll_pwait2, 3, false, 0 },
+#endif
+	{ SYS_rt_sigtimedwait, 2, false, -EAGAIN },
+	{ SYS_semop, -1, false, 0 },
+	{ SYS_semtimedop, 3, false, -EAGAIN },
+	{ SYS_io_getevents, 4, false, 0 },
+};
+
+/* UINT64_MAX: none. False: it cannot be told. */
+static bool timeout_of(const struct tracee *t, const struct wait_call *w,
+		       const struct broken_call *c, uint64_t *ret_ns)
+{
+	uint64_t arg = w->timeout < 0 ? 0 : c->args[w->timeout];
+	struct timespec ts;
+	struct iovec local = { &ts, sizeof(ts) }, remote = { (void *)(uintptr_t)arg, sizeof(ts) };
+
+	*ret_ns = UINT64_MAX;
+	if (w->timeout < 0 || (w->is_ms ? (int)arg < 0 : !arg))
+		return true;
+	if (w->is_ms) {
+		*ret_ns = (uint64_t)(int)arg * (NS_PER_S / 1000);
+		return true;
+	}
+	if (process_vm_readv(t->tid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(ts))
+		return false;
+	if (ts.tv_sec >= 0 && (uint64_t)ts.tv_sec < UINT64_MAX / NS_PER_S - 1)
+		*ret_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	return true;
+}
+
+enum interrupts_undo interrupts_judge(struct tracer *tr, const struct tracee *t,
+				      const struct broken_call *c, int64_t *ret)
+{
+	const size_t nr = sizeof(wait_calls) / sizeof(wait_calls[0]);
+	const struct wait_call *w = wait_calls;
+	struct signal_state s;
+	uint64_t timeout_ns;
+
+	while (w < wait_calls + nr && w->nr != c->nr)
+		w++;
+	read_signals(t, &s);
+	if (w == wait_calls + nr || !s.deliverable || s.deliverable & ~unseen(&s) ||
+	    !timeout_of(t, w, c, &timeout_ns))
+		return INTERRUPTS_LEFT;
+	if (clock_sub_ns(tracer_now(tr), t->enter_ns) < timeout_ns)
+		return INTERRUPTS_AGAIN;
+	*ret = w->timed_out;
+	return INTERRUPTS_TIMED_OUT;
+}
+
+bool interrupts_make_again(struct tracer *tr, struct tracee *t, int64_t *ret)
+{
+	struct broken_call c;
+	int64_t result;
+
+	if (!t->row || tr->silent || registers_broken_call(t->tid, &c) < 0)
+		return false;
+	switch (interrupts_judge(tr, t, &c, &result)) {
+	case INTERRUPTS_AGAIN:
+		t->is_again = registers_make_again(t->tid) == 0; /* or it was killed meanwhile */
+		return t->is_again;
+	case INTERRUPTS_TIMED_OUT:
+		if (registers_set_result(t->tid, result) == 0)
+			*ret = result;
+		break;
+	case INTERRUPTS_LEFT:
+		break;
+	}
+	return false;
 }
 
 void interrupts_end(struct tracer *tr, struct tracee *t)

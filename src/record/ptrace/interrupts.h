@@ -21,6 +21,7 @@
 
 #include "model/event.h"
 
+struct broken_call;
 struct tracer;
 struct tracee;
 
@@ -53,6 +54,28 @@ bool interrupts_decide(struct tracer *tr, struct tracee *t, int signo, bool at_e
  */
 void interrupts_break_off(struct tracee *t);
 void interrupts_undo(const struct tracee *t);
+/*
+ * Signals that the program ignores: without a tracer the kernel drops them when they are
+ * sent; with one it delivers them, and calls that are not restarted fail with EINTR. So such
+ * a call is made again. A timeout begins anew then, but when it is over at the next of these signals, so
+ * is the call.
+ */
+bool interrupts_is_unseen(const struct tracee *t, int signo);
+
+enum interrupts_undo {
+	INTERRUPTS_LEFT, /* the call fails, as it would without us */
+	INTERRUPTS_AGAIN,
+	INTERRUPTS_TIMED_OUT, /* *ret: what it returns */
+};
+
+/* The thread comes back with EINTR from the call that began at its enter_ns. */
+enum interrupts_undo interrupts_judge(struct tracer *tr, const struct tracee *t,
+				      const struct broken_call *c, int64_t *ret);
+/*
+ * The same at the end of the call that it is in, and done: true if that goes on, and t->is_again until the thread
+ * comes to it. *ret: what the call returns else.
+ */
+bool interrupts_make_again(struct tracer *tr, struct tracee *t, int64_t *ret);
 /* The thread is gone. */
 void interrupts_end(struct tracer *tr, struct tracee *t);
 

@@ -208,9 +208,9 @@ int tracer_launch(struct tracer *tr, struct err *err)
 		/* Programs choose small numbers; another one each time, that none can count on it. */
 		tr->filter_mark = (uint16_t)(0x8000 | tr->start_ns);
 		if (agent_is_netless(tr))
-			filter_build_tell(tr->filter_mark, &l.filter);
+			filter_build_tell(tr->filter_mark, tr->agent, &l.filter);
 		else
-			filter_build(tr->o->wanted, tr->filter_mark, tr->agent != NULL, &l.filter);
+			filter_build(tr->o->wanted, tr->filter_mark, tr->agent, &l.filter);
 		tr->filtered = true;
 	}
 	/* Nothing is said of a program that hardly stops. */

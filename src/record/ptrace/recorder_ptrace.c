@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -20,6 +22,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "record/creds.h"
 #include "record/ptrace/tracer.h"
 
 /* Who records a program that ends sooner would wait for the packing of its files. */
@@ -342,6 +345,10 @@ static int run_tracer(struct tracer *tr, struct err *err)
 	r = tr->o->attach_pid ? tracer_attach(tr, err) : tracer_launch(tr, err);
 	if (!r && tr->o->attach_pid)
 		tracer_drop_old(tr);
+	/* The program has been started with what it shall have. */
+	creds_give_up();
+	if (tr->o->untrusted)
+		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* it shall not look at us */
 	command_pid = tr->child;
 	(void)sigprocmask(SIG_SETMASK, &tr->signals.mask, NULL);
 	if (!r)
@@ -439,10 +446,12 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 						.file_mode = o->file_mode,
 						.reserve = true,
 						.pack_after_ns = PACK_AFTER_NS,
+						.begin_thread = creds_give_up_all,
 						.max_bytes = o->max_bytes };
 	struct tracer tr = {
 		.o = o, .res = ret, .start_ns = clock_monotonic_ns(), .data = o->data
 	};
+	AUTO_FREE char *output = xstrdup(o->output); /* which dirname() changes */
 	struct stat own;
 	int r;
 
@@ -480,6 +489,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	/* Where some calls are not seen, or what went before, a file may be changed by somebody unseen. */
 	if (!tree_options.misses_calls && !o->attach_pid && !agent_is_netless(&tr))
 		tree_options.later = tr.writer;
+	tree_options.scratch_dir = dirname(output);
 	tr.tree = tree_new(tr.feed, &tree_options);
 	r = put_source(&tr);
 	if (r < 0)

@@ -110,6 +110,23 @@ int registers_make_again(pid_t tid)
 	return ptrace(PTRACE_SETREGS, tid, NULL, &regs) < 0 ? -errno : 0;
 }
 
+int registers_set_result(pid_t tid, int64_t result)
+{
+	return set_register(tid, offsetof(struct user_regs_struct, rax), (uint64_t)result);
+}
+
+int registers_end_again(pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
+		return -errno;
+	regs.orig_rax = regs.rax;
+	regs.rax = (uint64_t)-EINTR;
+	regs.rip += SYSCALL_BYTES;
+	return ptrace(PTRACE_SETREGS, tid, NULL, &regs) < 0 ? -errno : 0;
+}
+
 #elif defined(__aarch64__)
 
 /* The first argument and the result are in the same register. */
@@ -151,6 +168,19 @@ int registers_broken_call(pid_t tid, struct broken_call *ret)
 }
 
 int registers_make_again(pid_t tid)
+{
+	(void)tid;
+	return -EOPNOTSUPP;
+}
+
+int registers_set_result(pid_t tid, int64_t result)
+{
+	(void)tid;
+	(void)result;
+	return -EOPNOTSUPP;
+}
+
+int registers_end_again(pid_t tid)
 {
 	(void)tid;
 	return -EOPNOTSUPP;

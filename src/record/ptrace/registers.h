@@ -27,7 +27,9 @@ struct broken_call {
 };
 /* The call from which the thread comes back with EINTR; -ENOENT: none, as far as can be seen here. */
 MUST_CHECK int registers_broken_call(pid_t tid, struct broken_call *ret);
-/* It makes that again instead. */
+/* It makes that again instead; or returns this; or, before it has begun to, returns EINTR after all. */
 MUST_CHECK int registers_make_again(pid_t tid);
+MUST_CHECK int registers_set_result(pid_t tid, int64_t result);
+MUST_CHECK int registers_end_again(pid_t tid);
 
 #endif

@@ -54,7 +54,8 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 	read_status(t, comm);
 	t->state = TRACEE_RUNNING;
 	t->recorded = true;
-	tree_begin_thread(tr->tree, t->tid, clone_flags & CLONE_FS || t->tid != t->pid);
+	tree_begin_thread(tr->tree, t->tid, clone_flags & CLONE_NEWUSER ? 0 : parent,
+			  clone_flags & CLONE_FS || t->tid != t->pid);
 	tracer_set_active(tr, t, true, tracer_now(tr));
 	t->stream = trace_feed_open_stream(tr->feed, (uint32_t)t->pid, (uint32_t)t->tid);
 	tr->res->nr_threads++;
@@ -142,6 +143,8 @@ static void begin_child(struct tracer *tr, struct tracee *parent, struct tracee 
 		return; /* it was let go without its parent */
 	t->space = flags & CLONE_VM ? parent->space : ++tr->next_space;
 	t->own_filter = parent->own_filter;
+	t->stops_always = parent->stops_always;
+	witness_begin_new(tr, t);
 	t->looks_at_cpus = parent->looks_at_cpus; /* it has its descriptors */
 	tracer_start_thread(tr, t, parent->tid, flags, START_CLONE);
 	if (t->pid == parent->pid) {
@@ -211,7 +214,7 @@ void tracer_release_orphans(struct tracer *tr)
 		t->space = ++tr->next_space;
 		tracer_start_thread(tr, t, 0, 0, START_CLONE);
 		/* What it has of an agent is its parent's, which is gone: with that it cannot go on. */
-		if (tr->agent && agent_is_in(t))
+		if (agent_is_in(tr, t))
 			(void)kill(t->tid, SIGKILL);
 		else
 			tracer_resume(tr, t, 0);
@@ -241,7 +244,7 @@ void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 	tracer_put_now(tr, t, EV_thread_exit, args, 3);
 	put_cut(tr, t);
 	tracer_close_stream(tr, t);
-	tracer_leave_tree(tr, t);
+	tracer_leave_tree(tr, t, -1);
 	tree_end_thread(tr->tree, t->tid);
 	if (t->pid == t->tid) {
 		found_forget(tr->found, t->space);
@@ -265,12 +268,12 @@ struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
 			tracer_end_thread(tr, t, 0);
 			cpu_close(&tr->cpus, &caller->cpu);
 			tracees_rename(&tr->all, caller, leader);
+			tree_rename_thread(tr->tree, (pid_t)former, leader);
 			caller->exec_former_tid = (pid_t)former;
 			t = caller;
 		}
 	}
 	t->execing = true;
-	agent_take_exec(tr, t);
 	if (t->state != TRACEE_IN_CALL) { /* not seen to be made; its end will be */
 		t->state = TRACEE_IN_CALL;
 		t->row = NULL;
@@ -279,6 +282,7 @@ struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
 	found_forget(tr->found, t->space);
 	aio_forget(tr->aio, t->pid);
 	t->space = ++tr->next_space;
+	t->stops_always = false;
 	return t;
 }
 
@@ -304,6 +308,8 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 	struct arena a;
 
 	t->execing = false;
+	tree_renew_rights(tr->tree, t->tid);
+	witness_begin(tr, t);
 	if (t->exec_former_tid) {
 		tracer_close_stream(tr, t);
 		tracer_start_thread(tr, t, t->exec_former_tid, 0, START_CLONE);

@@ -21,6 +21,7 @@
 #include "record/ptrace/clones.h"
 #include "record/ptrace/cpu.h"
 #include "record/ptrace/interrupts.h"
+#include "record/ptrace/witness.h"
 #include "trace/writer.h"
 
 enum tracee_state {
@@ -47,6 +48,8 @@ struct tracee {
 	bool is_movable; /* as all are, or none */
 	bool looks_at_cpus; /* has opened a file that tells of a process where it may run */
 	bool own_filter; /* has a seccomp filter of its own, which ours cannot see past */
+	bool stops_always; /* something of its own is where the agent's calls pass the filter */
+	struct witness witness;
 	bool is_active; /* in no waiting call; since when */
 	uint64_t active_since_ns;
 	struct cpu_meter cpu;
@@ -59,6 +62,7 @@ struct tracee {
 	const struct row *row; /* NULL: none that matters */
 	bool is_mmap; /* recorded or not */
 	bool unwanted; /* looked at, but not recorded */
+	bool is_again; /* it was broken off, and is about to be made again (interrupts.h) */
 	uint64_t nr;
 	uint16_t flags;
 	uint64_t regs[6];

@@ -61,7 +61,7 @@ void tracer_resume(struct tracer *tr, struct tracee *t, int signo)
 	 * Likewise before the execve, unless ours shows all calls: stops are measured there.
 	 */
 	if (tr->filtered && (t->recorded || tr->agent) && t->state != TRACEE_IN_CALL &&
-	    !t->own_filter && agent_runs_free(tr, t))
+	    !t->own_filter && !t->stops_always && agent_runs_free(tr, t))
 		request = PTRACE_CONT;
 	/* A thread that is gone will be reported as such. */
 	tr->waiting.is_beside = belongs_beside_us(tr, t);
@@ -209,6 +209,22 @@ static void undo_break(const struct tracer *tr, struct tracee *t, int signo, int
 	t->is_broken_off &= event != PTRACE_EVENT_STOP;
 }
 
+/*
+ * The thread has not begun to make its call again. True: the signal would not have come
+ * without us. Any other breaks the call off.
+ */
+static bool is_unseen(struct tracer *tr, struct tracee *t, int status, uint64_t seen_ns)
+{
+	int signo = WSTOPSIG(status), event = status >> 16;
+
+	if (event == PTRACE_EVENT_STOP ? !is_group_stop(signo) : !t->delivered)
+		return false;
+	if (!event && interrupts_is_unseen(t, signo))
+		return true;
+	tracer_end_again(tr, t, seen_ns);
+	return false;
+}
+
 static void on_stop(struct tracer *tr, struct tracee *t, int status)
 {
 	uint64_t seen_ns = tracer_now(tr);
@@ -222,9 +238,12 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	if (t->state == TRACEE_RUNNING)
 		clones_put_back(t); /* a child's first stop */
 	t->delivered = plain_signal ? signo : 0;
+	if (plain_signal || event == PTRACE_EVENT_STOP)
+		witness_note_break(t);
 	undo_break(tr, t, signo, event);
 	/* At an execve the thread may have another's number, and has nothing of its own left. */
-	if (t->agent && event != PTRACE_EVENT_EXEC && agent_at_stop(tr, t)) {
+	if ((t->agent && event != PTRACE_EVENT_EXEC && agent_at_stop(tr, t)) ||
+	    (t->is_again && is_unseen(tr, t, status, seen_ns))) {
 		note_held(tr, t, seen_ns);
 		tracer_resume(tr, t, 0);
 		return;
@@ -235,6 +254,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	}
 	if (plain_signal) {
 		agent_before_signal(tr, t);
+		witness_before_signal(tr, t);
 		step = on_signal(tr, t, signo);
 	}
 	/* With a filter in place the program needs its tracer; without, it can go on alone. */

@@ -168,20 +168,23 @@ bool calls_are_seen(const struct row *row, const bool *wanted);
 bool calls_are_about_cpus(const struct tracee *t);
 /* A stop at the entry or the exit of a call. */
 void tracer_syscall_stop(struct tracer *tr, struct tracee *t, uint64_t seen_ns);
-/* The call that the thread is in, or was in to its end, changes names no more. */
-void tracer_leave_tree(struct tracer *tr, const struct tracee *t);
+/* The call that the thread is in, or was in to its end, is over, as tree_leave() has it. */
+void tracer_leave_tree(struct tracer *tr, const struct tracee *t, int err);
 /* The call that the thread is in has this outcome. */
 void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, uint64_t seen_ns);
+/* A call that was to be made again ends with EINTR: the thread is stopped, and has not begun to. */
+void tracer_end_again(struct tracer *tr, struct tracee *t, uint64_t seen_ns);
 
 /*
  * The filter that stops only wanted calls, for the child to install; its code is
  * the caller's to free. The stops that it makes carry the mark. wanted: NULL for
- * all. Calls of the agent run free, if there is one.
+ * all. agent: what it does runs free; NULL: there is none.
  */
 struct sock_fprog;
-void filter_build(const bool *wanted, uint16_t mark, bool with_agent, struct sock_fprog *ret);
+void filter_build(const bool *wanted, uint16_t mark, const struct agent *agent,
+		  struct sock_fprog *ret);
 /* The filter without a net: it stops what the agent tells of, and nothing else. */
-void filter_build_tell(uint16_t mark, struct sock_fprog *ret);
+void filter_build_tell(uint16_t mark, const struct agent *agent, struct sock_fprog *ret);
 /* Whether such a call, or a variant of it, is recorded, or seen for another reason. */
 bool filter_wants_nr(const bool *wanted, unsigned int nr);
 
