@@ -245,6 +245,16 @@ static void print_audit(const struct record_result *res)
 	if (nr > PLACES_SHOWN)
 		fprintf(stderr, "  and from %u more places, which the metadata net_places has\n",
 			nr - PLACES_SHOWN);
+	if (res->why_not_compared.text[0])
+		fprintf(stderr,
+			"reprise: record: the kernel's count of calls is not available: %s\n",
+			res->why_not_compared.text);
+	else
+		fprintf(stderr,
+			"reprise: record: compared the kernel's count of calls: %llu threads; "
+			"not compared: %llu\n",
+			(unsigned long long)res->nr_compared,
+			(unsigned long long)res->nr_not_compared);
 }
 
 static void print_summary(const struct record_options *ro, const struct record_result *res)

@@ -86,10 +86,12 @@ struct record_result {
 	struct err by_ptrace; /* auto: why no agent could be used; empty: one could */
 	bool cut_short; /* a limit was reached, or the disk was full: the program ran on unrecorded */
 	struct err why_cut; /* words for that */
-	/* By an audit of the net; the text is the caller's to free. */
 	bool is_gone; /* the trace is not where it was written */
 	bool is_read; /* by the program */
 	uint64_t nr_without_rights; /* programs that ran without those that their files give */
+	/* By an audit of the net; the text is the caller's to free. */
+	uint64_t nr_compared, nr_not_compared; /* threads, with the kernel's count of their calls */
+	struct err why_not_compared; /* none of them */
 	uint64_t nr_caught;
 	char *caught; /* "CALLS from FILE+0xOFFSET: why", a line each; NULL: no audit */
 };

@@ -15,9 +15,9 @@ from ways import *  # pylint: disable=wildcard-import,wrong-import-position
 INSTRUCTIONS = ("ask", "call")
 
 
-def attack(way, user, *words):
+def attack(way, user, *words, options=()):
     """Record an attack; it exits with NO_AGENT if the process has no agent."""
-    status, out = run_recorded(way, *words, user=user)
+    status, out = run_recorded(way, *words, user=user, options=options)
     expect(status in (0, NO_AGENT), f"status {status} of {words}")
     expect(way != "inproc" or status != NO_AGENT, "the process has no agent")
     expect(way not in WITHOUT_AGENT or status == NO_AGENT, "the process has an agent")
@@ -60,6 +60,17 @@ def evade_reads(way, user):
 @each("writes through the agent's instructions are recorded or counted in the ledger")
 def evade_writes(way, user):
     evade(way, user, "pwritev")
+
+
+@each("an audit counts all calls through the agent's instructions", ways=("inproc", "auto"), users=("other", ))
+def audit_counts(way, user):
+    for insn in INSTRUCTIONS:
+        prepare()
+        attack(way, user, HOSTILE, "evade", insn, "readlinkat", options=["--net=audit"])
+        if Trace().meta()["net_compared"] == "0":
+            raise Skipped("the kernel does not count calls here")
+        unseen = [e["count"] for e in Trace().stat()["ledger"] if e["kind"] == "CALL_UNSEEN"]
+        equal(Trace().nr_of("readlinkat") + sum(unseen), 3, f"recorded or in the ledger of 3 readlinkat: {unseen}")
 
 
 def still():

@@ -150,7 +150,20 @@ int mode_guarded(int argc, char **argv)
 	return t.insn ? 0 : NO_AGENT;
 }
 
-/* evade ask|call preadv|pwritev: three calls of a kind that libc does not make. */
+static int evade_by_names(const struct through *t)
+{
+	char target[64];
+	long i;
+
+	for (i = 0; i < 3; i++) {
+		if (make(t, SYS_readlinkat, AT_FDCWD, (long)"/proc/self", (long)target,
+			 sizeof(target), 0) <= 0)
+			return BROKEN;
+	}
+	return t->insn ? 0 : NO_AGENT;
+}
+
+/* evade ask|call preadv|pwritev|readlinkat: three calls of a kind that libc does not make. */
 int mode_evade(int argc, char **argv)
 {
 	struct through t = choose(argc > 0 ? argv[0] : "");
@@ -159,6 +172,8 @@ int mode_evade(int argc, char **argv)
 	struct iovec iov = { hidden, sizeof(hidden) - 1 };
 	long fd, i;
 
+	if (argc > 1 && !strcmp(argv[1], "readlinkat"))
+		return evade_by_names(&t);
 	if (reads)
 		fd = make(&t, SYS_openat, AT_FDCWD, (long)"/proc/self/exe", O_RDONLY, 0, 0);
 	else

@@ -127,17 +127,22 @@ static int work(const struct remote *r, int request, uint64_t end, struct user_r
 	if (ptrace(PTRACE_SETREGS, r->t->tid, NULL, regs) < 0 ||
 	    ptrace(PTRACE_SETSIGMASK, r->t->tid, sizeof(all), &all) < 0)
 		return -errno;
+	witness_pause(r->t, true);
 	for (;;) {
 		ret = run_to_trap(r, request, early);
 		if (!ret && ptrace(PTRACE_GETREGS, r->t->tid, NULL, regs) < 0)
 			ret = -errno;
 		if (ret || regs->rip == end)
-			return ret;
+			break;
 		/* A trap that somebody has sent. */
-		if (early->nr == EARLY_SIGNALS_MAX)
-			return -EFAULT;
+		if (early->nr == EARLY_SIGNALS_MAX) {
+			ret = -EFAULT;
+			break;
+		}
 		early->signo[early->nr++] = SIGTRAP;
 	}
+	witness_pause(r->t, false);
+	return ret;
 }
 
 int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6])

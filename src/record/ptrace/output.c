@@ -82,7 +82,7 @@ void tracer_put_event(struct tracer *tr, struct tracee *t, struct event *ev)
 
 	if (tr->silent || !t->stream)
 		return;
-	witness_add(t, ev);
+	witness_add(tr, t, ev);
 	r = tracer_emit(tr, t, ev);
 	if (r < 0 && r != -E2BIG)
 		tracer_cut_short(tr, r, "cannot write the trace");

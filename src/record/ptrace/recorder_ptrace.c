@@ -241,7 +241,11 @@ static int put_audit(struct tracer *tr)
 	tr->res->nr_caught = c.nr_calls;
 	tr->res->caught = xstrdup(buf_str(&c.places));
 	buf_release(&c.places);
+	tr->res->nr_compared = tr->audit.nr_compared;
+	tr->res->nr_not_compared = tr->audit.nr_not;
 	r = put_meta(tr, "net_caught", "%llu", (unsigned long long)c.nr_calls);
+	if (!r)
+		r = put_meta(tr, "net_compared", "%llu", (unsigned long long)tr->audit.nr_compared);
 	if (!r)
 		r = put_meta(tr, "net_left", "%llu", (unsigned long long)c.nr_left);
 	if (!r)
@@ -342,6 +346,7 @@ static int run_tracer(struct tracer *tr, struct err *err)
 	int r;
 
 	take_signals(&tr->signals, tr->o->attach_pid != 0);
+	witness_init(tr, &tr->res->why_not_compared);
 	r = tr->o->attach_pid ? tracer_attach(tr, err) : tracer_launch(tr, err);
 	if (!r && tr->o->attach_pid)
 		tracer_drop_old(tr);

@@ -243,6 +243,7 @@ void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 	}
 	tracer_put_now(tr, t, EV_thread_exit, args, 3);
 	put_cut(tr, t);
+	witness_end(tr, t);
 	tracer_close_stream(tr, t);
 	tracer_leave_tree(tr, t, -1);
 	tree_end_thread(tr->tree, t->tid);

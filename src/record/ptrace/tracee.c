@@ -28,6 +28,7 @@ struct tracee *tracees_get(struct tracees *all, pid_t tid)
 static void tracee_free(struct tracee *t)
 {
 	arena_release(&t->arena);
+	witness_release(&t->witness);
 	free(t->hope);
 	free(t);
 }

@@ -67,6 +67,7 @@ struct tracer {
 	struct aio *aio;
 	struct tree *tree;
 	struct agent *agent; /* NULL: no agent is put into programs */
+	struct witness_audit audit;
 
 	uint64_t start_ns; /* of the monotonic clock */
 	uint64_t next_tick_ns, tick_ns;

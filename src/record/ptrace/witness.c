@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "record/ptrace/kernel_calls.h"
 #include "record/ptrace/tracer.h"
 
 /* What the kernel counts a call as. */
@@ -60,17 +62,57 @@ static bool ask_kernel(const struct tracee *t, uint64_t *ret_reads, uint64_t *re
 	return true;
 }
 
-void witness_begin(const struct tracer *tr, struct tracee *t)
+void witness_init(struct tracer *tr, struct err *err)
+{
+	int r = is_asked(tr) && tr->o->net == RECORD_NET_AUDIT ? kernel_calls_find(err) : 0;
+
+	tr->audit.tracepoint = r < 0 ? 0 : r;
+}
+
+/* Begins to count its calls anew. */
+static void begin_calls(struct tracer *tr, struct tracee *t)
+{
+	struct witness *w = &t->witness;
+	int fd = tr->audit.tracepoint ? kernel_calls_open(tr->audit.tracepoint, t->tid) : -1;
+
+	w->calls = (struct witness_count){ 0 };
+	w->calls_fd = fd;
+	w->counts_calls = fd >= 0;
+	tr->audit.nr_not += tr->audit.tracepoint && fd < 0;
+}
+
+void witness_begin_files(const struct tracer *tr, struct tracee *t)
 {
 	struct witness *w = &t->witness;
 
-	*w = (struct witness){ .is_counting = false };
+	w->reads = w->writes = (struct witness_count){ 0 };
 	w->is_counting = is_asked(tr) && ask_kernel(t, &w->reads.before, &w->writes.before);
 }
 
-void witness_begin_new(const struct tracer *tr, struct tracee *t)
+void witness_begin(struct tracer *tr, struct tracee *t)
+{
+	witness_end(tr, t);
+	witness_begin_files(tr, t);
+	begin_calls(tr, t);
+}
+
+void witness_begin_new(struct tracer *tr, struct tracee *t)
 {
 	t->witness = (struct witness){ .is_counting = is_asked(tr) };
+	begin_calls(tr, t);
+}
+
+void witness_release(struct witness *w)
+{
+	if (w->counts_calls)
+		(void)close(w->calls_fd);
+	w->counts_calls = false;
+}
+
+void witness_pause(const struct tracee *t, bool on)
+{
+	if (t->witness.counts_calls)
+		kernel_calls_turn(t->witness.calls_fd, !on);
 }
 
 static void add(struct witness_count *c, bool surely)
@@ -79,12 +121,27 @@ static void add(struct witness_count *c, bool surely)
 	c->most++;
 }
 
-void witness_add(struct tracee *t, const struct event *ev)
+/* A program's own filter may have refused the call: then the kernel has not counted it. */
+static void add_call(struct tracer *tr, struct tracee *t, const struct event *ev)
+{
+	struct witness *w = &t->witness;
+
+	if (ev->flags & EVENT_COMPAT) { /* whose numbers mean other calls */
+		witness_release(w);
+		tr->audit.nr_not++;
+	} else if (kernel_calls_counts(ev->row)) {
+		add(&w->calls, !t->own_filter && !(ev->flags & EVENT_UNFINISHED));
+	}
+}
+
+void witness_add(struct tracer *tr, struct tracee *t, const struct event *ev)
 {
 	unsigned int as = t->witness.is_counting ? counts_as(ev->row) : 0;
 	bool surely = !ev->outcome.err && !(ev->flags & EVENT_UNFINISHED) &&
 		      (ev->outcome.ret || as != (COUNTS_READ | COUNTS_WRITE));
 
+	if (t->witness.counts_calls)
+		add_call(tr, t, ev);
 	if (as & COUNTS_READ)
 		add(&t->witness.reads, surely);
 	if (as & COUNTS_WRITE)
@@ -95,6 +152,7 @@ void witness_note_break(struct tracee *t)
 {
 	t->witness.reads.most++;
 	t->witness.writes.most++;
+	t->witness.calls.most++;
 }
 
 static void tell(struct tracer *tr, const struct tracee *t, uint64_t count, const char *note)
@@ -109,18 +167,30 @@ static void tell(struct tracer *tr, const struct tracee *t, uint64_t count, cons
 	tracer_put_loss(tr, &loss);
 }
 
+struct notes {
+	const char *unseen, *made_up;
+};
+
+static const struct notes notes_of_files = {
+	"reads or writes that the kernel has counted, and that were not recorded",
+	"reads or writes that were recorded, and that the kernel has not counted",
+};
+
+static const struct notes notes_of_calls = {
+	"calls that the kernel has counted, and that were not recorded",
+	"calls that were recorded, and that the kernel has not counted",
+};
+
 /* True: they differ, and that is told. */
 static bool differ(struct tracer *tr, const struct tracee *t, const struct witness_count *c,
-		   uint64_t now, bool runs)
+		   uint64_t now, bool runs, const struct notes *notes)
 {
 	uint64_t made = now - c->before;
 
 	if (made > c->most + runs)
-		tell(tr, t, made - c->most,
-		     "reads or writes that the kernel has counted, and that were not recorded");
+		tell(tr, t, made - c->most, notes->unseen);
 	else if (made < c->least && !runs)
-		tell(tr, t, c->least - made,
-		     "reads or writes that were recorded, and that the kernel has not counted");
+		tell(tr, t, c->least - made, notes->made_up);
 	else
 		return false;
 	return true;
@@ -134,8 +204,21 @@ void witness_compare(struct tracer *tr, struct tracee *t, bool runs)
 	if (!w->is_counting || tr->silent || !ask_kernel(t, &reads, &writes))
 		return;
 	agent_drain(tr, t);
-	if (differ(tr, t, &w->reads, reads, runs) || differ(tr, t, &w->writes, writes, runs))
+	if (differ(tr, t, &w->reads, reads, runs, &notes_of_files) ||
+	    differ(tr, t, &w->writes, writes, runs, &notes_of_files))
 		w->is_counting = false; /* once is enough */
+}
+
+void witness_end(struct tracer *tr, struct tracee *t)
+{
+	struct witness *w = &t->witness;
+	uint64_t now;
+
+	if (w->counts_calls && !tr->silent && kernel_calls_read(w->calls_fd, &now)) {
+		tr->audit.nr_compared++;
+		(void)differ(tr, t, &w->calls, now, false, &notes_of_calls);
+	}
+	witness_release(w);
 }
 
 /* The thread may end, and with it all of its process, or (pid 0) all others. */

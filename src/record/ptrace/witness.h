@@ -2,8 +2,10 @@
 /*
  * A witness for calls that the tracer does not stop: the kernel counts how often each thread
  * reads and writes (/proc/PID/task/TID/io: syscr, syscw). Before a thread ends or runs
- * another program, that is held against what was recorded of it. More by the
- * kernel's count are calls that nobody has recorded; fewer are records of calls that were never made.
+ * another program, that count is compared with what was recorded of it. If the kernel
+ * has counted more, calls were not recorded; if fewer, records are of calls that were
+ * never made. An audit compares all calls (kernel_calls.h), where the rights allow
+ * that, when a thread has ended or runs another program.
  */
 #ifndef RECORD_PTRACE_WITNESS_H
 #define RECORD_PTRACE_WITNESS_H
@@ -11,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct err;
 struct event;
 struct tracer;
 struct tracee;
@@ -24,14 +27,33 @@ struct witness_count {
 struct witness {
 	bool is_counting;
 	struct witness_count reads, writes;
+	bool counts_calls;
+	int calls_fd; /* the kernel's count of them */
+	struct witness_count calls;
 };
 
+/* What an audit has compared. */
+struct witness_audit {
+	int tracepoint; /* 0: all calls cannot be counted */
+	uint64_t nr_compared, nr_not; /* threads, one for each program that they ran */
+};
+
+/* Before the first thread begins; err says why an audit cannot count all calls. */
+void witness_init(struct tracer *tr, struct err *err);
+
 /* The thread is stopped; what it does from now on counts. */
-void witness_begin(const struct tracer *tr, struct tracee *t);
+void witness_begin(struct tracer *tr, struct tracee *t);
 /* The same of one that was just made: it has done nothing yet. */
-void witness_begin_new(const struct tracer *tr, struct tracee *t);
+void witness_begin_new(struct tracer *tr, struct tracee *t);
+/* It has made a call that failed, but in which the kernel may have read files and counted that. */
+void witness_begin_files(const struct tracer *tr, struct tracee *t);
+/* It has ended, and all that it has done is recorded. */
+void witness_end(struct tracer *tr, struct tracee *t);
+void witness_release(struct witness *w);
+/* What it does from now on it does for us; or that is over. */
+void witness_pause(const struct tracee *t, bool on);
 /* A call of it is recorded. */
-void witness_add(struct tracee *t, const struct event *ev);
+void witness_add(struct tracer *tr, struct tracee *t, const struct event *ev);
 /* A call of it may be broken off and made again, or end with it. */
 void witness_note_break(struct tracee *t);
 /* All calls that it has made are recorded, but for one if it runs: a difference goes to the ledger. */
