@@ -348,6 +348,7 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	slots_begin(tr->agent, space);
 	agent_block_of(im, 0)->master = outlive_master(tr->agent, im);
 	agent_join(tr, t, space);
+	witness_begin_files(tr, t);
 	agent_first_stop(t);
 	agent_texts_patch_image(tr, t, hope, &m);
 	agent_texts_watch_loader(tr, t);

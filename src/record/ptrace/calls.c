@@ -661,7 +661,7 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 		cost_add_call(&tr->cost, seen_ns - t->enter_ns);
 	/* The kernel may have read the file, and counts that as the thread's. */
 	if (o.err && is_exec(t->row))
-		witness_begin_files(tr, t);
+		witness_begin_again(tr, t);
 	if (!o.err && changes_rights(t->row))
 		tree_renew_rights(tr->tree, t->tid);
 	if (!o.err && is_filter_call(t))

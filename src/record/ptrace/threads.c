@@ -310,7 +310,7 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 
 	t->execing = false;
 	tree_renew_rights(tr->tree, t->tid);
-	witness_begin(tr, t);
+	witness_begin_program(tr, t);
 	if (t->exec_former_tid) {
 		tracer_close_stream(tr, t);
 		tracer_start_thread(tr, t, t->exec_former_tid, 0, START_CLONE);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/ptrace/witness.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/io.h"
+#include "base/mem.h"
 #include "record/ptrace/kernel_calls.h"
 #include "record/ptrace/tracer.h"
 
@@ -42,20 +42,29 @@ static bool is_asked(const struct tracer *tr)
 	return tr->agent && !agent_is_netless(tr) && !tr->o->wanted && !tr->o->paths.wants;
 }
 
-static bool ask_kernel(const struct tracee *t, uint64_t *ret_reads, uint64_t *ret_writes)
+/* The file of the thread's counts; it stays the same when the thread runs another program. */
+static int open_counts(const struct tracee *t)
 {
-	unsigned long long reads, writes;
-	struct buf text = { 0 };
-	const char *at;
 	char name[64];
-	bool is_told;
 
 	(void)snprintf(name, sizeof(name), "/proc/%d/task/%d/io", (int)t->pid, (int)t->tid);
-	is_told = io_read_file(name, 4096, &text, NULL) >= 0 &&
-		  (at = strstr(buf_str(&text), "syscr:")) &&
-		  sscanf(at, "syscr: %llu syscw: %llu", &reads, &writes) == 2;
-	buf_release(&text);
-	if (!is_told)
+	return open(name, O_RDONLY | O_CLOEXEC);
+}
+
+static bool ask_kernel(const struct tracee *t, uint64_t *ret_reads, uint64_t *ret_writes)
+{
+	const struct witness *w = &t->witness;
+	AUTO_CLOSE int opened = w->keeps_counts ? -1 : open_counts(t);
+	unsigned long long reads, writes;
+	char text[512];
+	const char *at;
+	ssize_t n = pread(w->keeps_counts ? w->counts_fd : opened, text, sizeof(text) - 1, 0);
+
+	if (n < 0)
+		return false;
+	text[n] = 0;
+	at = strstr(text, "syscr:");
+	if (!at || sscanf(at, "syscr: %llu syscw: %llu", &reads, &writes) != 2)
 		return false;
 	*ret_reads = reads;
 	*ret_writes = writes;
@@ -86,13 +95,27 @@ void witness_begin_files(const struct tracer *tr, struct tracee *t)
 	struct witness *w = &t->witness;
 
 	w->reads = w->writes = (struct witness_count){ 0 };
-	w->is_counting = is_asked(tr) && ask_kernel(t, &w->reads.before, &w->writes.before);
+	w->is_counting =
+		t->agent && is_asked(tr) && ask_kernel(t, &w->reads.before, &w->writes.before);
 }
 
-void witness_begin(struct tracer *tr, struct tracee *t)
+void witness_begin_again(const struct tracer *tr, struct tracee *t)
+{
+	struct witness *w = &t->witness;
+
+	if (!w->is_counting)
+		return;
+	if (!w->keeps_counts) {
+		w->counts_fd = open_counts(t);
+		w->keeps_counts = w->counts_fd >= 0;
+	}
+	witness_begin_files(tr, t);
+}
+
+void witness_begin_program(struct tracer *tr, struct tracee *t)
 {
 	witness_end(tr, t);
-	witness_begin_files(tr, t);
+	t->witness.is_counting = false;
 	begin_calls(tr, t);
 }
 
@@ -106,7 +129,9 @@ void witness_release(struct witness *w)
 {
 	if (w->counts_calls)
 		(void)close(w->calls_fd);
-	w->counts_calls = false;
+	if (w->keeps_counts)
+		(void)close(w->counts_fd);
+	w->counts_calls = w->keeps_counts = false;
 }
 
 void witness_pause(const struct tracee *t, bool on)
@@ -127,7 +152,8 @@ static void add_call(struct tracer *tr, struct tracee *t, const struct event *ev
 	struct witness *w = &t->witness;
 
 	if (ev->flags & EVENT_COMPAT) { /* whose numbers mean other calls */
-		witness_release(w);
+		(void)close(w->calls_fd);
+		w->counts_calls = false;
 		tr->audit.nr_not++;
 	} else if (kernel_calls_counts(ev->row)) {
 		add(&w->calls, !t->own_filter && !(ev->flags & EVENT_UNFINISHED));
@@ -201,7 +227,7 @@ void witness_compare(struct tracer *tr, struct tracee *t, bool runs)
 	struct witness *w = &t->witness;
 	uint64_t reads, writes;
 
-	if (!w->is_counting || tr->silent || !ask_kernel(t, &reads, &writes))
+	if (!w->is_counting || !t->agent || tr->silent || !ask_kernel(t, &reads, &writes))
 		return;
 	agent_drain(tr, t);
 	if (differ(tr, t, &w->reads, reads, runs, &notes_of_files) ||

@@ -27,6 +27,8 @@ struct witness_count {
 struct witness {
 	bool is_counting;
 	struct witness_count reads, writes;
+	bool keeps_counts;
+	int counts_fd; /* of the file with the counts of reads and writes */
 	bool counts_calls;
 	int calls_fd; /* the kernel's count of them */
 	struct witness_count calls;
@@ -41,12 +43,17 @@ struct witness_audit {
 /* Before the first thread begins; err says why an audit cannot count all calls. */
 void witness_init(struct tracer *tr, struct err *err);
 
-/* The thread is stopped; what it does from now on counts. */
-void witness_begin(struct tracer *tr, struct tracee *t);
-/* The same of one that was just made: it has done nothing yet. */
+/* A thread was just made: it has done nothing yet. */
 void witness_begin_new(struct tracer *tr, struct tracee *t);
-/* It has made a call that failed, but in which the kernel may have read files and counted that. */
+/* It has begun another program. Without the agent all its calls stop: nothing is compared before that enters. */
+void witness_begin_program(struct tracer *tr, struct tracee *t);
+/* The agent has entered: what the thread reads and writes from now on counts. It is stopped. */
 void witness_begin_files(const struct tracer *tr, struct tracee *t);
+/*
+ * The same after an execve that failed, in which the kernel may have read files and counted
+ * that. Who searches for a program makes many of them, so these are made cheap.
+ */
+void witness_begin_again(const struct tracer *tr, struct tracee *t);
 /* It has ended, and all that it has done is recorded. */
 void witness_end(struct tracer *tr, struct tracee *t);
 void witness_release(struct witness *w);
