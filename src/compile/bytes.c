@@ -214,9 +214,11 @@ static bool shifts_bytes(const struct event *ev)
 	       ev->args[1].u & 0x28; /* FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE */
 }
 
-/* What a program stores in a map is in no trace; and what else ends a map (exit) writes nothing. */
+/* What ends a map, or writes it back, writes nothing else than was stored there. */
 static bool writes_bytes(const struct event *ev)
 {
+	if (ev->row->id == EV_map_store)
+		return true;
 	switch (row_class(ev->row)) {
 	case C_MAP:
 	case C_PROC:

@@ -235,6 +235,8 @@ static enum fate fate_of_made(const struct fsmodel *m, const struct event *ev,
 
 enum fate event_fate(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
 {
+	if (ev->row->id == EV_map_store)
+		return facts->maps.len ? FATE_ACTION : FATE_UNSUPPORTED;
 	if (ev->row->sort != ROW_CALL)
 		return FATE_NOTHING;
 	switch (ev->row->replay) {

@@ -494,3 +494,25 @@ static void apply_mremap(struct call *c)
 }
 
 const struct call_row model_mremap = { ask_mremap, apply_mremap, NULL };
+
+/* A write of what is behind the addresses: part of one map of a process, which need not be the thread's. */
+void store_in_map(struct call *c)
+{
+	const struct process *p = process_by_pid(c->m, (uint32_t)value_int_or(arg_at(c, 3), 0));
+	uint64_t addr = value_addr_or0(arg_at(c, 0));
+	uint64_t length = (uint64_t)value_int_or(arg_at(c, 1), 0), from;
+	const struct regions *r = p ? p->space->regions : NULL;
+	uint32_t n = find_region(r, addr);
+	const struct region *g = r && n < r->nr ? &r->items[n] : NULL;
+
+	if (!g || addr < g->start || length > g->end - addr || !g->map->shared) {
+		contradict(c, CONTRADICTION_ARGUMENT, false,
+			   "no shared map is there that could be stored to");
+		return;
+	}
+	from = g->offset + (addr - g->start);
+	g->map->writable = true;
+	touch_use(c, &g->map->res, TOUCH_USE);
+	touch_add(c, &g->map->inode->res, TOUCH_WRITE, from, from + length);
+	add_ref(c, arg_at(c, 0), g, addr, false);
+}

@@ -196,6 +196,9 @@ void process_event(struct call *c)
 	case EV_exec:
 		exec_event(c);
 		return;
+	case EV_map_store:
+		store_in_map(c);
+		return;
 	case EV_found_fd:
 	case EV_found_state:
 		c->thread = thread_of(c);

@@ -194,6 +194,8 @@ void space_drop(struct call *c, struct fsmodel *m, struct space *s);
 void space_clear(struct call *c, struct fsmodel *m, struct space *s);
 struct ids *space_aio(struct space *s);
 bool space_shared(const struct space *s);
+/* The event map_store. */
+void store_in_map(struct call *c);
 
 /* Asynchronous requests (aio.c, uring.c). */
 

@@ -229,6 +229,12 @@ static inline enum row_class row_class(const struct row *row)
 	return (enum row_class)(row->class & C_MASK);
 }
 
+/* Of what a trace has: that a replay performs, or might. */
+static inline bool row_is_performed(const struct row *row)
+{
+	return row->sort == ROW_CALL || row->id == EV_map_store;
+}
+
 /* NULL when there is no such row. */
 const struct row *row_by_id(unsigned int id);
 /* Searches the table; a parser with many look-ups keeps a map of its own. */

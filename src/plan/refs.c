@@ -10,7 +10,7 @@ bool plan_addr_is_ref(const struct row *row)
 {
 	enum row_class class = row_class(row);
 
-	if (class == C_AIO)
+	if (class == C_AIO || row->id == EV_map_store)
 		return true;
 	/* Of those only the calls about maps of files have code of their own in a replay. */
 	return (class == C_MAP || class == C_SYNC) && row->replay == SUPPORT_SPECIAL;

@@ -67,7 +67,7 @@ static bool is_made(const struct run *run, const struct action *act)
 	if ((act->flags & ACTION_SHARED_FD) && act->row->id != SC_dup2 && act->row->id != SC_dup3)
 		return false;
 	if (row_class(act->row) == C_MAP && run->o->mmap == RUN_MMAP_SKIP)
-		return false;
+		return call_follows_maps(act->row);
 	return run->o->privileged_metadata || !is_privileged(act);
 }
 
@@ -122,7 +122,7 @@ static void build_head(struct builder *b)
 		a->flags |= READY_SHARED_FD;
 	if (looks_at_names(act->row))
 		a->flags |= READY_NAMES;
-	if (act->row->sort == ROW_EVENT)
+	if (!row_is_performed(act->row))
 		a->flags |= READY_SEEN;
 	if (act->flags & ACTION_SETUP)
 		a->flags |= READY_SEEN | READY_SETUP;

@@ -5,11 +5,14 @@
  * reserved, so that nothing of ours can come to lie there.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "base/io.h"
 #include "replay/calls.h"
 
 #define PAGE UINT64_C(4096)
@@ -57,6 +60,49 @@ static void touch(struct lane *l, uint8_t *p, uint64_t len, int fd, uint64_t off
 	}
 }
 
+static bool makes_maps(const struct lane *l)
+{
+	return l->run->o->mmap != RUN_MMAP_SKIP;
+}
+
+bool call_follows_maps(const struct row *row)
+{
+	switch ((int)row->id) {
+	case SC_mmap:
+	case SC_mmap2:
+	case SC_mremap:
+	case SC_munmap:
+	case EV_map_store:
+		return true;
+	}
+	return false;
+}
+
+/* The address of a map that is not made: nothing is ever looked for there. */
+#define NO_MAP_BASE PAGE
+
+static void set_map(struct slot *s, uint64_t addr, uint64_t len, uint64_t offset)
+{
+	atomic_store(&s->len_bytes, len);
+	atomic_store(&s->offset, offset);
+	atomic_store(&s->addr, addr);
+}
+
+/* A map is not made, but its file kept, to write there what is stored through it. */
+static void keep_file(struct lane *l, struct ready *a, uint64_t len, uint64_t offset)
+{
+	struct slot *s = a->slots[0] == READY_NO_SLOT ? NULL : &l->run->slots[a->slots[0]];
+	int fd, old;
+
+	if (!s || !(a->regs[3] & MAP_SHARED))
+		return;
+	fd = fcntl((int)a->regs[4], F_DUPFD_CLOEXEC, 0);
+	old = slot_swap_fd(l->run, s, fd);
+	if (old >= 0)
+		(void)close(old);
+	set_map(s, fd < 0 ? 0 : NO_MAP_BASE, len, offset);
+}
+
 static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct outcome *out)
 {
 	uint64_t len = (a->regs[1] + PAGE - 1) & ~(PAGE - 1);
@@ -67,6 +113,11 @@ static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct ou
 
 	if ((int)a->regs[4] < 0 || ((int)a->regs[3] & MAP_ANONYMOUS)) {
 		call_stands(a, out); /* no storage behind it */
+		return;
+	}
+	if (!makes_maps(l)) {
+		keep_file(l, a, len, offset);
+		call_stands(a, out);
 		return;
 	}
 	if (l->run->o->mmap == RUN_MMAP_POPULATE)
@@ -85,8 +136,7 @@ static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct ou
 	if (l->run->o->mmap == RUN_MMAP_TOUCH && (prot & PROT_READ))
 		touch(l, p, len, (int)a->regs[4], offset);
 	s = &l->run->slots[a->slots[0]];
-	atomic_store(&s->len_bytes, len);
-	atomic_store(&s->addr, (uint64_t)(uintptr_t)p);
+	set_map(s, (uint64_t)(uintptr_t)p, len, offset);
 }
 
 void replay_mmap(struct lane *l, struct ready *a, struct outcome *out)
@@ -103,14 +153,24 @@ void replay_munmap(struct lane *l, struct ready *a, struct outcome *out)
 {
 	struct slot *s = call_slot(l, a, 0);
 	uint64_t addr, len;
+	bool is_all;
+	int fd;
 
 	if (!range_in_map(l, a, 0, &addr, &len)) {
 		call_stands(a, out);
 		return;
 	}
-	if (addr == atomic_load(&s->addr) && len == atomic_load(&s->len_bytes)) {
-		atomic_store(&s->addr, 0);
-		atomic_store(&s->len_bytes, 0);
+	is_all = addr == atomic_load(&s->addr) && len == atomic_load(&s->len_bytes);
+	if (is_all)
+		set_map(s, 0, 0, 0);
+	if (!makes_maps(l)) {
+		fd = is_all ? slot_swap_fd(l->run, s, -1) : -1;
+		if (fd >= 0)
+			(void)close(fd);
+		call_stands(a, out);
+		return;
+	}
+	if (is_all) {
 		call_set(out, munmap((void *)addr, len));
 		return;
 	}
@@ -124,23 +184,67 @@ void replay_munmap(struct lane *l, struct ready *a, struct outcome *out)
 void replay_mremap(struct lane *l, struct ready *a, struct outcome *out)
 {
 	struct slot *s = call_slot(l, a, 0), *to;
-	uint64_t addr, len, new_len = (a->regs[2] + PAGE - 1) & ~(PAGE - 1);
+	uint64_t addr, len, new_len = (a->regs[2] + PAGE - 1) & ~(PAGE - 1), offset;
 	void *p;
 
 	call_stands(a, out);
 	if (a->slots[0] == READY_NO_SLOT || !range_in_map(l, a, 0, &addr, &len) ||
 	    addr != atomic_load(&s->addr))
 		return;
-	p = mremap((void *)addr, len, new_len, MREMAP_MAYMOVE);
+	to = &l->run->slots[a->slots[0]];
+	offset = atomic_load(&s->offset);
+	if (!makes_maps(l)) {
+		p = (void *)NO_MAP_BASE;
+		if (to != s)
+			(void)slot_swap_fd(l->run, to, slot_swap_fd(l->run, s, -1));
+	} else {
+		p = mremap((void *)addr, len, new_len, MREMAP_MAYMOVE);
+	}
 	if (p == MAP_FAILED) {
 		call_set(out, -1);
 		return;
 	}
-	atomic_store(&s->addr, 0);
-	atomic_store(&s->len_bytes, 0);
-	to = &l->run->slots[a->slots[0]];
-	atomic_store(&to->len_bytes, new_len);
-	atomic_store(&to->addr, (uint64_t)(uintptr_t)p);
+	set_map(s, 0, 0, 0);
+	set_map(to, (uint64_t)(uintptr_t)p, new_len, offset);
+}
+
+/*
+ * By a call, not by an instruction: where another lane has cut the file meanwhile, it fails, and a
+ * store would end the run.
+ */
+static int64_t store(void *to, const void *from, uint64_t len)
+{
+	struct iovec local = { (void *)(uintptr_t)from, len }, remote = { to, len };
+
+	return process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
+}
+
+static int64_t write_at(int fd, const uint8_t *from, uint64_t len, uint64_t offset)
+{
+	int r = fd < 0 ? -EBADF : pwrite_full(fd, from, len, offset);
+
+	errno = r < 0 ? -r : 0;
+	return r < 0 ? -1 : (int64_t)len;
+}
+
+void replay_map_store(struct lane *l, struct ready *a, struct outcome *out)
+{
+	const struct slot *s = call_slot(l, a, 0);
+	uint64_t base = s ? atomic_load(&s->addr) : 0, len = a->regs[1], at;
+	int64_t done = -1;
+
+	errno = EFAULT;
+	at = base ? a->regs[0] - base : 0;
+	if (base && a->regs[0] >= base && at <= atomic_load(&s->len_bytes) &&
+	    len <= atomic_load(&s->len_bytes) - at)
+		done = makes_maps(l) ? store((void *)a->regs[0], (void *)a->regs[2], len)
+				     : write_at(atomic_load(&s->fd), (void *)a->regs[2], len,
+						atomic_load(&s->offset) + at);
+	if (done >= 0 && (uint64_t)done < len) {
+		done = -1;
+		errno = EFAULT;
+	}
+	call_set(out, done < 0 ? -1 : 0);
 }
 
 void replay_mprotect(struct lane *l, struct ready *a, struct outcome *out)
@@ -189,8 +293,12 @@ void replay_msync(struct lane *l, struct ready *a, struct outcome *out)
 {
 	uint64_t addr, len;
 
-	if (!range_in_map(l, a, 0, &addr, &len)) {
+	if (!range_in_map(l, a, 0, &addr, &len) || (!makes_maps(l) && a->regs[2] & MS_ASYNC)) {
 		call_stands(a, out);
+		return;
+	}
+	if (!makes_maps(l)) {
+		call_set(out, fdatasync(atomic_load(&call_slot(l, a, 0)->fd)));
 		return;
 	}
 	call_set(out, msync((void *)addr, len, (int)a->regs[2]));

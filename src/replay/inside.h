@@ -31,6 +31,7 @@
 struct slot {
 	_Atomic int fd; /* -1: none */
 	_Atomic uint64_t addr, len_bytes; /* of a map */
+	_Atomic uint64_t offset; /* in the file, of a map that is not made (--mmap=skip) */
 	_Atomic uint32_t nr_rings; /* of lanes, in which the descriptor is registered (batch.h) */
 	struct flight *_Atomic flight; /* of an io_uring or an aio context (flight.h) */
 	struct ring_files *_Atomic files; /* of an io_uring; belongs to the run */

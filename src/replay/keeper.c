@@ -39,7 +39,7 @@ static int write_event(struct run *run, struct lane *l, const struct note *n)
 	struct event ev = { .row = row };
 	int r;
 
-	if (!run->feed || (n->flags & NOTE_PLAN) || row->sort != ROW_CALL)
+	if (!run->feed || (n->flags & NOTE_PLAN) || !row_is_performed(row))
 		return 0;
 	/* A lane serves one thread after another. */
 	if (!l->stream || l->stream_pid != n->pid || l->stream_tid != n->tid) {

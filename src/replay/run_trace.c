@@ -283,7 +283,7 @@ static int write_lane(struct completion *c, struct plan *p, uint32_t lane)
 	if (r < 0)
 		return r;
 	while (r >= 0 && (r = plan_lane_next(reader, &a, c->err)) > 0) {
-		if (a->row->sort != ROW_CALL || !a->seq)
+		if (!row_is_performed(a->row) || !a->seq)
 			continue;
 		if (!s || pid != a->pid || tid != a->tid) {
 			r = s ? trace_feed_close_stream(c->feed, s) : 0;
