@@ -30,6 +30,7 @@ struct options {
 	enum record_net net;
 	enum record_clock clock;
 	enum record_agent_for agent_for;
+	unsigned int stores; /* of store_words */
 	bool untrusted;
 	unsigned int on_death; /* of death_words, or DEATH_UNSET */
 	unsigned int recorder;
@@ -42,6 +43,7 @@ static const char *const full_words[] = { "continue", "stop", NULL };
 static const char *const net_words[] = { "on", "audit", "off", NULL };
 static const char *const clock_words[] = { "auto", "vdso", "kernel", NULL };
 static const char *const for_words[] = { "own", "all", NULL };
+static const char *const store_words[] = { "on", "off", NULL };
 static const char *const death_words[] = { "stop", "continue", NULL };
 
 #define CONTENTS_DEFAULT ((uint64_t)64 << 20)
@@ -97,6 +99,9 @@ static const struct option_spec specs[] = {
 		   "which processes may get the agent: those of the user who records, or those of "
 		   "other users too",
 		   .default_text = "own"),
+	OPT_CHOICE(0, "stores", "WHAT", struct options, stores, store_words,
+		   "look for what programs store through shared maps of files, or leave it out",
+		   .default_text = "on"),
 	OPT_FLAG(
 		0, "untrusted", struct options, untrusted,
 		"the program may be hostile: record every call by ptrace, share no memory with it"),
@@ -396,6 +401,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 		.net = o->net,
 		.clock = o->clock,
 		.agent_for = o->agent_for,
+		.no_stores = o->stores,
 		.untrusted = o->untrusted,
 	};
 	AUTO_FREE char **argv = xcalloc((size_t)nr_operands + 1, sizeof(*argv));

@@ -32,6 +32,7 @@ enum loss_kind {
 	LOSS_TREE_INCOMPLETE = 7, /* paths or contents of the trees that could not be noted */
 	LOSS_EVENT_TOO_LARGE = 8,
 	LOSS_FILTERED = 9, /* left out on request */
+	LOSS_STORES_UNSEEN = 10, /* bytes of files that programs may have stored through maps */
 };
 
 /* Values of thread_start.how; names in flags.def (start_how), on disk. */

@@ -206,6 +206,8 @@ struct wire_piece {
 #define WIRE_RULE_NOT_PROC                                                                         \
 	1024 /* not with a path below /proc: what is there may tell what the recorder does */
 #define WIRE_RULE_WRITABLE 2048 /* only if its first register is of a file opened for writing */
+#define WIRE_RULE_PRIVATE 4096 /* not if the map, by its flags in the fourth register, is shared */
+#define WIRE_RULE_NOT_FIXED 8192 /* nor if its address is fixed */
 #define WIRE_RULE_FILE 4 /* the file behind file_from is asked for when the call has succeeded */
 
 /* The first is at the number of its call; variants of the call follow by `next`. */

@@ -63,6 +63,7 @@ struct record_options {
 	enum record_net net; /* of the agent */
 	enum record_clock clock; /* likewise */
 	enum record_agent_for agent_for;
+	bool no_stores; /* what is stored through maps is not looked for */
 	bool untrusted; /* the program may be hostile: no agent, and every call stops */
 	/* Where what it finds in files is kept for later: in a directory that is there; NULL: nowhere. */
 	struct {

@@ -39,7 +39,7 @@ def differences(reprise, trace):
     """What does not add up, in words: nothing if all does, or no audit was asked for."""
     about = metadata(reprise, trace)
     stat = json.loads(said_by(reprise, "stat", "--json", trace))
-    if about.get("net") != "audit" or any("FILTERED" in entry["kind"] for entry in stat["ledger"]):
+    if about.get("net") != "audit" or any("FILTERED" in entry["kind"] and "stored through" not in entry["note"] for entry in stat["ledger"]):
         return []
     ways = {key: int(about[key]) for key in ("agent_events", "net_left", "net_caught", "net_outside")}
     named = sum(place[0] for place in places(about))

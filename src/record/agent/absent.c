@@ -28,6 +28,12 @@ uint64_t agent_ask_address(const struct agent *a)
 	return 0;
 }
 
+void agent_watch_files(struct tracer *tr, bool on)
+{
+	(void)tr;
+	(void)on;
+}
+
 bool agent_takes(const struct agent *a, unsigned int nr)
 {
 	(void)a;

@@ -87,6 +87,7 @@ void agent_free(struct agent *a)
 	agent_programs_release(a);
 	ticks_release(&a->ticks);
 	net_free(a->net);
+	free(a->watchful);
 	outlive_release(a);
 	free(a);
 }

@@ -37,6 +37,8 @@ void agent_free(struct agent *a);
 uint64_t agent_call_address(const struct agent *a);
 uint64_t agent_ask_address(const struct agent *a);
 bool agent_takes(const struct agent *a, unsigned int nr);
+/* There are maps of files that programs can store to, one of them new; or none any more. */
+void agent_watch_files(struct tracer *tr, bool on);
 
 /* No net: threads run free, and calls from places that could not be changed are not seen. */
 bool agent_is_netless(const struct tracer *tr);

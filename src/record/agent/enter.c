@@ -305,6 +305,7 @@ static bool map_made_there(struct tracer *tr, struct tracee *t, struct agent_ima
 	(void)remote_call(&r, SYS_close, (uint64_t[]){ (uint64_t)there, 0, 0, 0, 0, 0 });
 	im->remote = (uint64_t)remote;
 	im->common = (uint64_t)common;
+	im->has_own_rules = true;
 	begin_image(tr, im);
 	return remote >= 0 && common >= 0;
 }

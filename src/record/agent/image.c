@@ -77,7 +77,7 @@ static bool has_common(struct agent *a)
 	a->common_fd = fd;
 	(void)fcntl(a->common_fd, F_ADD_SEALS,
 		    SEAL_FUTURE_WRITE | F_SEAL_SEAL); /* older kernels have no such seal */
-	memcpy(a->common, a->rules, sizeof(a->rules));
+	memcpy(a->common, a->is_watching ? a->watchful : a->rules, sizeof(a->rules));
 	return true;
 }
 

@@ -21,6 +21,8 @@
 struct agent {
 	uint64_t base; /* of its text, in all programs */
 	struct wire_rule rules[WIRE_NR_RULES];
+	struct wire_rule *watchful; /* the same while is_watching; NULL: not built yet */
+	bool is_watching; /* files are mapped that programs can store to */
 	bool has_variants[WIRE_NR_CALLS]; /* the row depends on the registers */
 	bool is_taken[WIRE_NR_CALLS]; /* the agent records such calls, or some of them */
 	struct copy copies[WIRE_COPIES_MAX]; /* of the record that is taken */
@@ -62,6 +64,7 @@ struct agent_image {
 	uint64_t remote,
 		common; /* there: its own memory, from its first slot on, and what all share */
 	bool off;
+	bool has_own_rules; /* the program has a copy of them */
 	bool is_large; /* more of it was used than is worth clearing */
 	bool slots[WIRE_NR_SLOTS]; /* taken; the first is for threads that find none free */
 };

@@ -368,7 +368,7 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 		} else if (row->id == SC_mmap && a->set == SET_mmap_prot) {
 			r->also_reg = (uint8_t)reg; /* a text may be patched */
 			r->also_mask = PROT_EXEC;
-			r->flags |= WIRE_RULE_TEXT;
+			r->flags |= WIRE_RULE_TEXT | WIRE_RULE_PRIVATE;
 		} else if (row->id == SC_arch_prctl && a->set == SET_arch_prctl_ops) {
 			r->also_reg = (uint8_t)reg; /* whoever sets gs takes it from the agent */
 			r->also_mask = UINT32_MAX;
@@ -434,6 +434,7 @@ struct choice {
 	enum data_policy policy;
 	const bool *wanted; /* by row id; NULL: all */
 	const struct path_choice *paths;
+	bool watches; /* files are mapped that programs can store to */
 };
 
 static bool names_path(const struct row *row)
@@ -469,7 +470,8 @@ int rules_chosen_by(const struct row *row)
 
 static bool ends_descriptors(const struct row *row)
 {
-	return row->id == SC_close || row->id == SC_close_range;
+	return row->id == SC_close || row->id == SC_close_range || row->id == SC_dup2 ||
+	       row->id == SC_dup3;
 }
 
 /* With chosen paths the tracer has to see who makes or ends descriptors, and names. */
@@ -493,6 +495,32 @@ static void add_choice(const struct row *row, const struct path_choice *paths, s
 	r->file_from = reg < 0 ? WIRE_FROM_NOTHING : (uint8_t)reg;
 }
 
+static bool moves_map(const struct row *row)
+{
+	return row->id == SC_munmap || row->id == SC_mremap || row->id == SC_mprotect ||
+	       row->id == SC_pkey_mprotect;
+}
+
+/*
+ * While files are mapped that programs can store to, the tracer has to see what is done with these, and with maps: of
+ * calls with one descriptor, the table of descriptors says whether it is of such a file, as with chosen paths.
+ */
+static void add_watch(const struct row *row, struct wire_rule *r)
+{
+	enum row_class class = row_class(row);
+	bool moves_data = class == C_DATA || class == C_SYNC || class == C_PIPE;
+	int reg = rules_chosen_by(row);
+
+	if (row->id == SC_mmap && r->flags & WIRE_RULE_USED) {
+		r->flags |= WIRE_RULE_NOT_FIXED;
+	} else if (moves_map(row) || ends_descriptors(row) || (moves_data && reg < 0)) {
+		r->flags = 0;
+	} else if (moves_data && r->flags & WIRE_RULE_USED) {
+		r->flags |= WIRE_RULE_CHOSEN;
+		r->file_from = (uint8_t)reg;
+	}
+}
+
 static void fill_rule(const struct row *row, const struct choice *c, struct wire_rule *r)
 {
 	if (c->wanted && !c->wanted[row->id])
@@ -503,12 +531,12 @@ static void fill_rule(const struct row *row, const struct choice *c, struct wire
 	(void)rules_for_row(row, c->policy, r);
 	if (c->paths->wants)
 		add_choice(row, c->paths, r);
+	if (c->watches)
+		add_watch(row, r);
 }
 
-void rules_build(enum data_policy policy, const bool *wanted, const struct path_choice *paths,
-		 struct wire_rule *ret)
+static void build(const struct choice *c, struct wire_rule *ret)
 {
-	const struct choice c = { policy, wanted, paths };
 	unsigned int nr, i, next = WIRE_NR_CALLS;
 	bool has_variants[ROW_ID_MAX] = { false };
 	const struct row_variant *v;
@@ -531,12 +559,24 @@ void rules_build(enum data_policy policy, const bool *wanted, const struct path_
 			last->select_reg = v->reg;
 			last->select_mask = v->mask;
 			last->select_value = v->value;
-			fill_rule(row_by_id(v->id), &c, last);
+			fill_rule(row_by_id(v->id), c, last);
 			last->next = (uint16_t)next;
 			last = &ret[next++];
 		}
-		fill_rule(base, &c, last);
+		fill_rule(base, c, last);
 	}
+}
+
+void rules_build(enum data_policy policy, const bool *wanted, const struct path_choice *paths,
+		 struct wire_rule *ret)
+{
+	build(&(struct choice){ policy, wanted, paths, false }, ret);
+}
+
+void rules_build_watchful(enum data_policy policy, const bool *wanted,
+			  const struct path_choice *paths, struct wire_rule *ret)
+{
+	build(&(struct choice){ policy, wanted, paths, true }, ret);
 }
 
 bool rules_take(const struct wire_rule *rules, unsigned int nr)

@@ -21,6 +21,9 @@ bool rules_for_row(const struct row *row, enum data_policy policy, struct wire_r
 /* All WIRE_NR_RULES of them. wanted: by row id, NULL for all. */
 void rules_build(enum data_policy policy, const bool *wanted, const struct path_choice *paths,
 		 struct wire_rule *ret);
+/* The same while files are mapped that programs can store to: they differ in flags and in file_from alone. */
+void rules_build_watchful(enum data_policy policy, const bool *wanted,
+			  const struct path_choice *paths, struct wire_rule *ret);
 /*
  * The register with the descriptor by which alone it is chosen whether a call is
  * recorded; -1: it is chosen otherwise.

@@ -27,6 +27,8 @@ void agent_leave(struct wire_block *b);
 int64_t agent_ask(int64_t what, void *ret, uint32_t nr); /* entry.S: a call of our own */
 
 #define ACCESS_MODE 3
+#define MAP_IS_SHARED 1
+#define MAP_IS_FIXED 16
 #define CLOCK_OF_TRACE 1
 #define CLOCK_OF_THREAD 3
 
@@ -290,6 +292,9 @@ INSIDE int is_ours(const struct wire_block *b, const struct wire_rule *r)
 	int also = (b->regs[r->also_reg] & r->also_mask) == r->also_value;
 
 	if (r->flags & WIRE_RULE_NOT_PROC && leads_to_proc(b, r))
+		return 0;
+	if ((r->flags & WIRE_RULE_PRIVATE && b->regs[3] & MAP_IS_SHARED) ||
+	    (r->flags & WIRE_RULE_NOT_FIXED && b->regs[3] & MAP_IS_FIXED))
 		return 0;
 	if (r->flags & WIRE_RULE_NAMES && (!also || !r->also_mask))
 		return knows_names(b, r);

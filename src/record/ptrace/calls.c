@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "record/ptrace/map_stores.h"
 #include "record/ptrace/registers.h"
 #include "record/ptrace/tracer.h"
 
@@ -471,6 +472,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	t->nr = info->entry.nr;
 	t->unwanted = !wants_call(tr, t);
 	agent_note_choice(tr, t, true);
+	map_stores_before_call(tr, t);
 	if (!t->unwanted) {
 		t->gap_cpu_ns = gap_cpu_ns(tr, t);
 		read_entry(tr, t);
@@ -655,6 +657,7 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 	if (!t->row || tr->silent)
 		return;
 	agent_note_choice(tr, t, false);
+	map_stores_after_call(tr, t, &o);
 	if (t->row->class & A_WAITS)
 		tracer_set_active(tr, t, true, seen_ns);
 	else

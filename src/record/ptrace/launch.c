@@ -19,6 +19,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "record/ptrace/map_stores.h"
 #include "record/ptrace/tracer.h"
 
 #define TRACE_OPTIONS                                                                              \
@@ -443,5 +444,6 @@ int tracer_attach(struct tracer *tr, struct err *err)
 	if (!first)
 		return err_set(err, -ESRCH, "process %d has ended", (int)pid);
 	r = tracer_note_process(tr, first, false);
+	map_stores_found(tr, first);
 	return r < 0 ? err_set(err, r, "cannot write %s", tr->o->output) : 0;
 }

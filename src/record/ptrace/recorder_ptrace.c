@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "record/creds.h"
 #include "record/ptrace/tracer.h"
+#include "record/stores.h"
 
 /* Who records a program that ends sooner would wait for the packing of its files. */
 #define PACK_AFTER_NS NS_PER_S
@@ -491,6 +492,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 				       .own_ino = tree_options.own_ino };
 	tr.found = found_new();
 	tr.aio = aio_new();
+	tr.stores = stores_new();
 	/* Where some calls are not seen, or what went before, a file may be changed by somebody unseen. */
 	if (!tree_options.misses_calls && !o->attach_pid && !agent_is_netless(&tr))
 		tree_options.later = tr.writer;
@@ -513,6 +515,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 	}
 	found_free(tr.found);
 	aio_free(tr.aio);
+	stores_free(tr.stores);
 	capture_release(&tr.capture);
 	tracees_release(&tr.all);
 	agent_free(tr.agent);
@@ -538,10 +541,9 @@ static int auto_run(const struct record_options *o, struct record_result *ret, s
 	return record_run(o, AGENT_IF_POSSIBLE, ret, err);
 }
 
-static const uint16_t events[] = {
-	EV_thread_start, EV_thread_exit, EV_exec,     EV_signal,      EV_stopped,
-	EV_continued,	 EV_marker,	 EV_found_fd, EV_found_state, 0
-};
+static const uint16_t events[] = { EV_thread_start, EV_thread_exit, EV_exec,   EV_signal,
+				   EV_stopped,	    EV_continued,   EV_marker, EV_found_fd,
+				   EV_found_state,  EV_map_store,   0 };
 
 const struct recorder recorder_ptrace = {
 	.name = "ptrace",

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "record/ptrace/map_stores.h"
 #include "record/ptrace/tracer.h"
 
 static void read_status(struct tracee *t, char comm[32])
@@ -142,6 +143,8 @@ static void begin_child(struct tracer *tr, struct tracee *parent, struct tracee 
 	if (t->state != TRACEE_NEW)
 		return; /* it was let go without its parent */
 	t->space = flags & CLONE_VM ? parent->space : ++tr->next_space;
+	if (t->space != parent->space)
+		map_stores_fork(tr, parent, t);
 	t->own_filter = parent->own_filter;
 	t->stops_always = parent->stops_always;
 	witness_begin_new(tr, t);
@@ -231,6 +234,7 @@ void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 		find_orphan(tr, t);
 	agent_end_thread(tr, t);
 	interrupts_end(tr, t);
+	map_stores_end(tr, t);
 	if (t->state == TRACEE_IN_CALL && t->row && !t->unwanted) {
 		t->flags |= EVENT_UNFINISHED;
 		tracer_put_call(tr, t, (struct outcome){ 0 }, tracer_now(tr));
@@ -280,6 +284,7 @@ struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
 		t->row = NULL;
 	}
 	agent_leave_image(tr, t);
+	map_stores_end(tr, t);
 	found_forget(tr->found, t->space);
 	aio_forget(tr->aio, t->pid);
 	t->space = ++tr->next_space;

@@ -66,6 +66,7 @@ struct tracer {
 	struct found *found;
 	struct aio *aio;
 	struct tree *tree;
+	struct stores *stores; /* through maps */
 	struct agent *agent; /* NULL: no agent is put into programs */
 	struct witness_audit audit;
 
