@@ -58,12 +58,18 @@
 #define WIRE_NR_RULES 1024
 #define WIRE_PIECES_MAX 6
 #define WIRE_IOVECS_MAX 256
+/*
+ * Of an array of strings. With two such arrays a kernel takes an execve whatever its limits are, so it
+ * looks for the file: more could be too much (E2BIG), which it may find out before that.
+ */
+#define WIRE_STRINGS_MAX 1024
+#define WIRE_STRINGS_MAX_BYTES 0xc000
 
 /* What the thread is doing in the agent (block.phase). */
 #define WIRE_OUTSIDE 0
 #define WIRE_BEFORE 1 /* the record is being made, the call is not yet */
 #define WIRE_CALLING 2 /* the record is whole up to the call's result */
-#define WIRE_AFTER 3 /* the call has been made; published when head has moved on */
+#define WIRE_AFTER 3 /* the call has been made, or answered; published when head has moved on */
 
 /* Places of a block's members, for the agent's assembly; the struct below is checked against them. */
 #define WIRE_AT_SELF 0
@@ -90,10 +96,14 @@
 #define WIRE_NR_FCNTL 72
 #define WIRE_FCNTL_GET_FLAGS 3 /* its only command */
 #define WIRE_NR_CLOCK_GETTIME 228
+#define WIRE_NR_FACCESSAT2 439 /* with the rights by which files are opened: AT_EACCESS */
+#define WIRE_EFFECTIVE_ACCESS 0x200
 /* And, when it enters, for the memory that it shares with the recorder. */
 #define WIRE_NR_CLOSE 3
 #define WIRE_NR_MMAP 9
 #define WIRE_NR_OPENAT 257
+/* What the agent answers calls with that would fail: ENOENT. */
+#define WIRE_ANSWER (-2)
 /* What the kernel makes of the master's word when the recorder has died (a robust futex). */
 #define WIRE_DIED 0x40000000
 
@@ -143,7 +153,9 @@ struct wire_block {
 		master; /* address of `alive` in the program; of images that outlive the recorder */
 	uint64_t clock_at; /* the vDSO's clock_gettime in the program; 0: it makes a call */
 	uint64_t tail; /* bytes ever taken; the recorder's */
-	uint64_t pad[7];
+	uint32_t asks_kernel; /* not 0: calls that would fail are made; the recorder's */
+	uint32_t pad32;
+	uint64_t pad[6];
 	struct wire_where where; /* the recorder's */
 	uint64_t loader_start,
 		loader_end; /* calls from there may map known texts; the recorder's */
@@ -171,6 +183,7 @@ enum wire_piece_kind {
 	WIRE_BITS, /* the length counts bits, of which 64 are copied at a time */
 	WIRE_IOVECS, /* an array of struct iovec, and what they point to */
 	WIRE_STRING, /* with its NUL; at most `most` bytes */
+	WIRE_STRINGS, /* an array of pointers that ends with NULL, and such strings */
 };
 
 /* Where a number comes from: a register 0..5, the result, or nowhere. */
@@ -203,6 +216,8 @@ struct wire_piece {
 #define WIRE_RULE_FREE 128 /* of a number: nobody wants to be told of such calls */
 #define WIRE_RULE_TEXT                                                                             \
 	256 /* when also_* does not hold: from the loader, if file_from is of a known text */
+#define WIRE_RULE_FAILS                                                                            \
+	512 /* only if there is nothing by the name in its first register: then it is not made, but fails */
 #define WIRE_RULE_NOT_PROC                                                                         \
 	1024 /* not with a path below /proc: what is there may tell what the recorder does */
 #define WIRE_RULE_WRITABLE 2048 /* only if its first register is of a file opened for writing */
@@ -266,9 +281,10 @@ struct wire_copy {
 #define WIRE_FILE_ADDRESS 1
 #define WIRE_FILE_BYTES 144
 
-/* In one record: arrays of vectors have most, and there may be that of the file. */
-#define WIRE_COPIES_MAX (WIRE_PIECES_MAX * (1 + WIRE_IOVECS_MAX) + 1)
+/* In one record: arrays of strings have most, and there may be that of the file. */
+#define WIRE_COPIES_MAX (WIRE_PIECES_MAX * (1 + WIRE_STRINGS_MAX) + 1)
 
+static_assert(WIRE_IOVECS_MAX <= WIRE_STRINGS_MAX, "copies");
 static_assert(sizeof(struct wire_record) % 8 == 0, "alignment");
 static_assert(sizeof(struct wire_rule) == 40 + 16 * WIRE_PIECES_MAX, "layout");
 

@@ -229,6 +229,8 @@ static const struct {
 	{ "huge", mode_huge },
 	{ "block-signals", mode_block_signals },
 	{ "timer", mode_timer },
+	{ "search", mode_search },
+	{ "searches", mode_searches },
 	{ "die", mode_die },
 	{ "loop", mode_loop },
 	{ "handle", mode_handle },

@@ -668,6 +668,75 @@ def timer():
     equal(stat["calls"]["rt_sigreturn"]["count"], handled, "rt_sigreturn")
 
 
+@case("programs that are not there are searched for, while signals come")
+def searches():
+    out, _ = record(TORTURE, "searches", "300", options=["--contents=0"])
+    trace = Trace()
+    trace.must_be_complete()
+    events = trace.events("--call=execve", "--failed")
+    equal(len(events), int(out), "execves that failed")
+    errors = {"none": "ENOENT", "none/program": "ENOENT", "": "ENOENT", "dangling": "ENOENT", "/none/at/all": "ENOENT",
+              "plain": "EACCES", "plain/program": "ENOTDIR"}
+    for event in events:
+        args = event["args"]
+        equal((event["errno"], args["argv"], args["envp"]),
+              (errors.get(args["path"], "ENAMETOOLONG"), ["a word", ""], ["NAME=value"]), f"of {args['path'][:20]}")
+
+
+@case("an agent records a search without a stop")
+def cheap_searches():
+    if RECORDER != "inproc":
+        raise Skipped("without the agent, or before it enters, each call stops")
+    record(TORTURE, "searches", "300", "0", options=["--contents=0"])
+    trace = Trace()
+    calls = sum(call["count"] for call in trace.must_be_complete()["calls"].values())
+    stopped = calls - int(trace.meta()["agent_events"])
+    others = [e for e in trace.events("--call=execve") if e["errno"] != "ENOENT"]
+    expect(stopped < len(others) + 150, f"{stopped} of {calls} calls have stopped, {len(others)} of them must")
+
+
+# What root does before a search: then it fails for another reason than a name that is not there.
+SEARCHES = {
+    "rights": "os.mkdir('closed', 0o700); os.setegid(65534); os.seteuid(65534)",
+    "limit": "child(); resource.setrlimit(resource.RLIMIT_NPROC, (0, 0)); os.setuid(65534)",
+    "by-exec": "os.mkdir('closed', 0o700); os.setregid(0, 65534); os.setreuid(0, 65534); search(sys.argv[1], 'search', 'closed/none')",
+}
+
+
+@case("an execve fails for the same reason with and without a recorder")
+def reasons():
+    if os.geteuid() != 0:
+        raise Skipped("only root can become somebody else")
+    os.chmod(".", 0o777)
+    search = """
+import os, resource, sys, time
+def search(*words):
+    try:
+        os.execv(words[0], words)
+    except OSError as e:
+        print(e.errno, flush=True)
+def child():
+    r, w = os.pipe()
+    if not os.fork():
+        os.setuid(65534)
+        os.write(w, b'x')
+        time.sleep(0.5)
+        os._exit(0)
+    os.read(r, 1)
+for i in range(200):
+    os.getppid()
+"""
+    for what, first in SEARCHES.items():
+        argv = [sys.executable, "-c", search + first + "; search('closed/none', 'x')", TORTURE]
+        status, plain, err = run(*argv)
+        shutil.rmtree("closed", ignore_errors=True)
+        if status != 0 or plain not in (b"11\n", b"13\n"):
+            raise Skipped(f"{what}: {plain} {err.decode()[-200:]}")
+        out, _ = record(*argv, options=["--contents=0", "--force"] + ["--agent-for=all"] * (RECORDER != "ptrace"))
+        shutil.rmtree("closed", ignore_errors=True)
+        equal(out, plain, f"error number ({what})")
+
+
 @case("a program that blocks all signals")
 def block_signals():
     p = start(record_argv(TORTURE, "block-signals", "700"), stderr=subprocess.PIPE)

@@ -68,6 +68,63 @@ int mode_timer(int argc, char **argv)
 	return 0;
 }
 
+static volatile sig_atomic_t nr_alarms;
+
+static void on_short_alarm(int signo)
+{
+	(void)signo;
+	nr_alarms++;
+}
+
+/* searches N [US]: programs that are not there, N times, with a signal each US us. Prints how many execves that were. */
+int mode_searches(int argc, char **argv)
+{
+	static char too_long[4200];
+	static const struct {
+		const char *path;
+		int error;
+	} sought[] = {
+		{ "none", ENOENT },	      { "none/program", ENOENT }, { "", ENOENT },
+		{ "dangling", ENOENT },	      { "/none/at/all", ENOENT }, { "plain", EACCES },
+		{ "plain/program", ENOTDIR }, { too_long, ENAMETOOLONG },
+	};
+	const unsigned int nr = sizeof(sought) / sizeof(sought[0]);
+	unsigned int nr_rounds = argc > 0 ? (unsigned int)strtoul(argv[0], NULL, 10) : 100, i;
+	suseconds_t every_us = argc > 1 ? (suseconds_t)strtoul(argv[1], NULL, 10) : 200;
+	struct itimerval timer = { { 0, every_us }, { 0, every_us } },
+			 none = { { 0, 0 }, { 0, 0 } };
+	struct sigaction sa = { .sa_handler = on_short_alarm };
+	char word[] = "a word", empty[] = "", name[] = "NAME=value";
+	char *words[] = { word, empty, NULL }, *environment[] = { name, NULL };
+
+	memset(too_long, 'x', sizeof(too_long) - 1);
+	must(symlink("nowhere", "dangling"), "symlink");
+	must(open("plain", O_CREAT | O_CLOEXEC, 0600), "plain");
+	some_calls("calls", 100, 1); /* an agent may come in */
+	must(sigaction(SIGALRM, &sa, NULL), "sigaction");
+	must(setitimer(ITIMER_REAL, &timer, NULL), "setitimer");
+	for (i = 0; i < nr_rounds * nr; i++) {
+		(void)execve(sought[i % nr].path, words, environment);
+		if (errno != sought[i % nr].error)
+			give_up("execve of '%.20s'", sought[i % nr].path);
+	}
+	must(setitimer(ITIMER_REAL, &none, NULL), "setitimer");
+	printf("%u\n", i);
+	return nr_alarms || !every_us ? 0 : 1;
+}
+
+/* search PATH: prints by which error its execve fails. */
+int mode_search(int argc, char **argv)
+{
+	unsigned int i;
+
+	for (i = 0; i < 200; i++)
+		(void)getppid(); /* an agent may come in */
+	(void)execv(argc > 0 ? argv[0] : "none", argv);
+	printf("%d\n", errno);
+	return 0;
+}
+
 /* die SIGNO: after some calls, by this signal. */
 int mode_die(int argc, char **argv)
 {
@@ -165,6 +222,7 @@ int mode_interrupted(int argc, char **argv)
 	int nr = argc > 0 ? (int)strtol(argv[0], NULL, 10) : 1000;
 	struct itimerval timer = { { 0, 100 }, { 0, 100 } }, none = { { 0, 0 }, { 0, 0 } };
 	struct sigaction sa = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
+	char *words[] = { NULL };
 	unsigned int i;
 
 	for (i = 0; i < 200; i++)
@@ -176,6 +234,7 @@ int mode_interrupted(int argc, char **argv)
 		(void)getppid();
 		(void)lseek(0, 0, SEEK_CUR); /* fails or not */
 		(void)syscall(SYS_getuid);
+		(void)execve("none", words, words);
 	}
 	must(setitimer(ITIMER_REAL, &none, NULL), "setitimer");
 	if (nr_elsewhere)

@@ -108,6 +108,8 @@ int mode_unfilled(int argc, char **argv);
 
 int mode_block_signals(int argc, char **argv);
 int mode_timer(int argc, char **argv);
+int mode_search(int argc, char **argv);
+int mode_searches(int argc, char **argv);
 int mode_die(int argc, char **argv);
 int mode_loop(int argc, char **argv);
 int mode_handle(int argc, char **argv);

@@ -108,6 +108,7 @@ static void rules_fit_rows(void **state)
 			assert_non_null(r);
 			(void)rules_for_row(row_select_variant(base, regs), DATA_ALL, &want);
 			assert_int_equal(r->flags, want.flags);
+			assert_true(rules_most_copies(r) <= WIRE_COPIES_MAX);
 			assert_int_equal(r->nr_pieces, want.nr_pieces);
 			assert_memory_equal(r->pieces, want.pieces, sizeof(want.pieces));
 			nr_used += r->flags & WIRE_RULE_USED;
@@ -120,12 +121,23 @@ static void rules_fit_rows(void **state)
 static void leaves_calls_to_the_tracer(void **state)
 {
 	static const uint16_t left[] = {
-		SC_mkdir,    SC_rmdir,		SC_chmod,
-		SC_execveat, SC_clone,		SC_vfork,
-		SC_wait4,    SC_rt_sigreturn,	SC_io_uring_enter,
-		SC_seccomp,  SC_execve,		SC_prctl,
-		SC_ptrace,   SC_prctl_set_name, SC_exit_group,
-		SC_chdir,    SC_bind,		SC_open_by_handle_at,
+		SC_mkdir,
+		SC_rmdir,
+		SC_chmod,
+		SC_execveat,
+		SC_clone,
+		SC_vfork,
+		SC_wait4,
+		SC_rt_sigreturn,
+		SC_io_uring_enter,
+		SC_seccomp,
+		SC_prctl,
+		SC_ptrace,
+		SC_prctl_set_name,
+		SC_exit_group,
+		SC_chdir,
+		SC_bind,
+		SC_open_by_handle_at,
 	};
 	static const uint16_t taken[] = {
 		SC_openat, SC_mmap,  SC_newfstatat, SC_read,	SC_pwrite64, SC_writev,
@@ -170,6 +182,9 @@ static void leaves_calls_to_the_tracer(void **state)
 		assert_true(rules_for_row(row_by_id(asking[i]), DATA_ALL, &r));
 		assert_false(r.flags & WIRE_RULE_WRITABLE);
 	}
+	/* Only if it is not made. */
+	assert_true(rules_for_row(row_by_id(SC_execve), DATA_ALL, &r));
+	assert_true(r.flags & WIRE_RULE_FAILS);
 	/* Texts only from the loader, and by a descriptor. */
 	assert_true(rules_for_row(row_by_id(SC_mmap), DATA_ALL, &r));
 	assert_true(r.flags & WIRE_RULE_TEXT && r.flags & WIRE_RULE_FILE);
@@ -465,6 +480,63 @@ static void finds_ends_of_strings(void **state)
 	free(rules);
 }
 
+#define NR_EXECVE 59
+enum { NOT_OURS, TO_BE_MADE, ANSWERED };
+
+/* An execve of a file that is not there is answered, with all that it was given; all else is not for the agent. */
+static void answers_searches(void **state)
+{
+	static uint8_t ring[WIRE_RING_FIRST_BYTES] __attribute__((aligned(64)));
+	static char long_string[WIRE_STRINGS_MAX_BYTES];
+	static const char *many[WIRE_STRINGS_MAX + 2];
+	static const char name[] = "/no/such/program";
+	const char *argv[] = { "a", "", "longer than the others", NULL }, *envp[] = { "E=1", NULL };
+	const char *too_long[] = { long_string, NULL };
+	struct wire_rule *rules = xcalloc(WIRE_NR_RULES, sizeof(*rules));
+	struct path_choice all = { 0 };
+	struct wire_block b = { .ring = (uint64_t)ring,
+				.ring_bytes = sizeof(ring),
+				.rules = (uint64_t)rules,
+				.cpu_ticks = UINT64_MAX,
+				.nr = NR_EXECVE,
+				.regs = { (uint64_t)name, (uint64_t)argv, (uint64_t)envp } };
+	unsigned int i;
+
+	(void)state;
+	rules_build(DATA_ALL, NULL, &all, rules);
+	assert_int_equal(agent_enter(&b), ANSWERED);
+	expect_copy(ring, name, sizeof(name));
+	expect_copy(ring, argv, sizeof(argv));
+	expect_copy(ring, envp, sizeof(envp));
+	for (i = 0; argv[i]; i++)
+		expect_copy(ring, argv[i], strlen(argv[i]) + 1);
+	expect_copy(ring, envp[0], sizeof("E=1"));
+	b.asks_kernel = 1;
+	assert_int_equal(agent_enter(&b), NOT_OURS);
+	b.asks_kernel = 0;
+	b.off = 1;
+	assert_int_equal(agent_enter(&b), NOT_OURS);
+	b.off = 0;
+	b.regs[0] = (uint64_t) "/proc/self/exe";
+	assert_int_equal(agent_enter(&b), NOT_OURS);
+	b.regs[0] = (uint64_t) "/proc/self/exe/none"; /* ENOTDIR */
+	assert_int_equal(agent_enter(&b), NOT_OURS);
+	b.regs[0] = (uint64_t) "";
+	b.regs[1] = b.regs[2] = 0;
+	assert_int_equal(agent_enter(&b), ANSWERED);
+	/* What the kernel may find to be too much before it looks for the file. */
+	memset(long_string, 'x', sizeof(long_string) - 1);
+	b.regs[1] = (uint64_t)too_long;
+	assert_int_equal(agent_enter(&b), NOT_OURS);
+	for (i = 0; i < WIRE_STRINGS_MAX; i++)
+		many[i] = "x";
+	b.regs[1] = b.regs[2] = (uint64_t)many;
+	assert_int_equal(agent_enter(&b), ANSWERED);
+	many[i] = "x";
+	assert_int_equal(agent_enter(&b), NOT_OURS);
+	free(rules);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -478,6 +550,7 @@ int main(void)
 		cmocka_unit_test(rules_fit_rows),
 		cmocka_unit_test(leaves_calls_to_the_tracer),
 		cmocka_unit_test(finds_ends_of_strings),
+		cmocka_unit_test(answers_searches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is taken from rings, which programs may write into as they like. */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -265,23 +266,59 @@ static void refuses_forged_calls(void **state)
 	rig_open(&g, path);
 	ring = g.slot + WIRE_BLOCK_BYTES;
 	(void)put_write(ring, WRITE_BYTES);
-	assert_true(drain_begin_call(&g.tr, &g.t, 0));
+	assert_true(drain_begin_call(&g.tr, &g.t, 0, 0));
 	assert_false(g.at.is_damaged);
 	memcpy(ring + COPY_LEN_AT, &(uint64_t){ 1000 }, 8);
-	assert_false(drain_begin_call(&g.tr, &g.t, 0));
+	assert_false(drain_begin_call(&g.tr, &g.t, 0, 0));
 	assert_true(g.at.is_damaged);
 	for (i = 0; i < ARRAY_LEN(at); i++) {
 		g.at.is_damaged = false;
 		/* Another call has begun meanwhile: that is no damage. */
-		assert_false(drain_begin_call(&g.tr, &g.t, at[i]));
+		assert_false(drain_begin_call(&g.tr, &g.t, at[i], 0));
 		assert_false(g.at.is_damaged);
 		g.at.block->call_head = at[i];
-		assert_false(drain_begin_call(&g.tr, &g.t, at[i]));
+		assert_false(drain_begin_call(&g.tr, &g.t, at[i], 0));
 		assert_true(g.at.is_damaged);
 		g.at.block->call_head = 0;
 	}
 	rig_close(&g);
 	assert_int_equal(check_trace(path), 1 + ARRAY_LEN(at));
+	close(fd);
+	unlink(path);
+}
+
+/* The agent has made no execve: it has only said that there is no such file. */
+static void refuses_other_answers(void **state)
+{
+	static const int64_t results[] = { -ENOENT, 0, -EACCES, -ENOTDIR, 1, INT64_MIN };
+	char path[] = "/tmp/reprise-rings-XXXXXX";
+	int fd = mkstemp(path);
+	struct wire_record rec = { .size_bytes = sizeof(rec), .nr = SYS_execve };
+	struct rig g;
+	size_t i;
+
+	(void)state;
+	assert_true(fd >= 0);
+	rig_open(&g, path);
+	for (i = 0; i < ARRAY_LEN(results); i++) {
+		g.at.tail = g.at.given_back = 0;
+		g.at.is_damaged = false;
+		rec.enter_tsc = rec.exit_tsc = __rdtsc();
+		rec.ret = results[i];
+		memcpy(g.slot + WIRE_BLOCK_BYTES, &rec, sizeof(rec));
+		g.at.block->head = sizeof(rec);
+		(void)drain_thread(&g.tr, &g.t, DRAIN_ALL);
+		assert_int_equal(g.at.is_damaged, i > 0);
+		assert_int_equal(agent_nr_events(g.tr.agent), 1);
+		/* Likewise of one that is not published; what its record says is not its result. */
+		g.at.is_damaged = false;
+		rec.ret = -ENOENT;
+		memcpy(g.slot + WIRE_BLOCK_BYTES, &rec, sizeof(rec));
+		assert_int_equal(drain_begin_call(&g.tr, &g.t, 0, results[i]), !i);
+		assert_int_equal(g.at.is_damaged, i > 0);
+	}
+	rig_close(&g);
+	assert_int_equal(check_trace(path), 2 * (ARRAY_LEN(results) - 1));
 	close(fd);
 	unlink(path);
 }
@@ -402,7 +439,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_records),	cmocka_unit_test(refuses_forged_records),
 		cmocka_unit_test(refuses_forged_calls), cmocka_unit_test(survives_any_ring),
-		cmocka_unit_test(survives_changes),
+		cmocka_unit_test(survives_changes),	cmocka_unit_test(refuses_other_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

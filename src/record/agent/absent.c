@@ -152,6 +152,11 @@ void agent_lose_gs(struct tracer *tr, struct tracee *t)
 	(void)t;
 }
 
+void agent_note_rights(const struct tracee *t)
+{
+	(void)t;
+}
+
 void agent_turn_off(struct tracer *tr, struct tracee *t)
 {
 	(void)tr;

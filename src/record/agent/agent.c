@@ -135,6 +135,7 @@ static void take_slot(struct tracer *tr, const struct tracee *t)
 		.where = names_where(tr->agent, t),
 		.tells = tr->agent->netless,
 		.kernel_clock = tr->agent->clocks.by_kernel,
+		.asks_kernel = t->changed_rights,
 		.clock_at = clocks_function_of(&tr->agent->clocks, t),
 		.master = outlive_master(tr->agent, im),
 		.cpu_ticks = ticks_in_ns(&tr->agent->ticks, CPU_EVERY_NS),
@@ -318,13 +319,16 @@ static uint64_t call_head_of(const struct agent_thread *at)
 	return __atomic_load_n(&at->block->call_head, __ATOMIC_RELAXED);
 }
 
-/* The call that the thread was making: its record stands behind all that were published, and taken. */
-static bool begin_call(struct tracer *tr, struct tracee *t)
+/*
+ * The call that the thread was making: its record stands behind all that were published, and taken.
+ * ret: its result in phase AFTER.
+ */
+static bool begin_call(struct tracer *tr, struct tracee *t, uint32_t phase, int64_t ret)
 {
 	uint64_t call_head = call_head_of(t->agent);
 
 	if (call_head == t->agent->tail)
-		return drain_begin_call(tr, t, call_head);
+		return drain_begin_call(tr, t, call_head, phase == WIRE_AFTER ? ret : 0);
 	drain_give_up(tr, t);
 	return false;
 }
@@ -346,6 +350,12 @@ void agent_lose_gs(struct tracer *tr, struct tracee *t)
 	netless_stop_others(tr, t);
 	(void)!remote_write(t, outlive_entry(tr->agent), to_site, sizeof(to_site));
 	t->agent->space->lost_gs = true;
+}
+
+void agent_note_rights(const struct tracee *t)
+{
+	if (t->agent && t->agent->block)
+		__atomic_store_n(&t->agent->block->asks_kernel, 1, __ATOMIC_RELAXED);
 }
 
 bool agent_is_in(const struct tracer *tr, const struct tracee *t)
@@ -530,11 +540,11 @@ static void restore(const struct wire_block *b, struct user_regs_struct *regs)
  * The call has been made, by the agent: the rest of it is ours, unless its record was published. False: it
  * is not recorded by us.
  */
-static bool take_call(struct tracer *tr, struct tracee *t, uint32_t phase)
+static bool take_call(struct tracer *tr, struct tracee *t, uint32_t phase, int64_t ret)
 {
 	if (phase == WIRE_AFTER && call_head_of(t->agent) != t->agent->tail)
 		return false;
-	if (!begin_call(tr, t))
+	if (!begin_call(tr, t, phase, ret))
 		return false;
 	tr->agent->nr_events++;
 	return true;
@@ -542,7 +552,7 @@ static bool take_call(struct tracer *tr, struct tracee *t, uint32_t phase)
 
 static void finish_call(struct tracer *tr, struct tracee *t, uint32_t phase, int64_t ret)
 {
-	if (take_call(tr, t, phase))
+	if (take_call(tr, t, phase, ret))
 		tracer_finish_call(tr, t, outcome_of(ret), tracer_now(tr));
 }
 
@@ -575,7 +585,7 @@ static void end_broken(struct tracer *tr, struct tracee *t, uint32_t phase,
 	int64_t ret = (int64_t)regs->rax;
 
 	regs->rip = t->agent->block->site + SITE_SYSCALL_BYTES;
-	if (take_call(tr, t, phase)) {
+	if (take_call(tr, t, phase, ret)) {
 		if (interrupts_judge(tr, t, &c, &ret) == INTERRUPTS_AGAIN) {
 			t->state = TRACEE_IN_CALL;
 			t->is_again = true;
@@ -669,7 +679,7 @@ void agent_end_thread(struct tracer *tr, struct tracee *t)
 	if (t->agent->block) {
 		(void)drain_thread(tr, t, DRAIN_ALL);
 		phase = phase_of(t->agent);
-		if (phase == WIRE_CALLING && begin_call(tr, t)) {
+		if (phase == WIRE_CALLING && begin_call(tr, t, phase, 0)) {
 			t->state = TRACEE_IN_CALL; /* for ever */
 			tr->agent->nr_events++;
 		} else if (phase == WIRE_AFTER) {

@@ -97,6 +97,8 @@ bool agent_make_room(struct tracer *tr, struct tracee *t, uint64_t ip);
 void agent_before_thread(struct tracer *tr, struct tracee *t);
 /* The thread is stopped to get a signal, for which there may be a handler. */
 void agent_before_signal(struct tracer *tr, struct tracee *t);
+/* The thread has changed its rights: an execve may now fail for other reasons than its file, so it is made. */
+void agent_note_rights(const struct tracee *t);
 /* The program uses gs itself: the agent cannot find its state, so nobody may come to it. */
 void agent_lose_gs(struct tracer *tr, struct tracee *t);
 /* From now on the tracer sees all calls of this thread's image. */

@@ -49,7 +49,8 @@ static bool check_record(struct agent *a, const struct wire_record *rec, const u
 {
 	const struct wire_rule *rule = rules_find(a->rules, rec->nr, rec->regs);
 
-	return rule && (uint64_t)rec->nr_in + rec->nr_out <= rules_most_copies(rule) &&
+	return rule && rules_allow_result(rule, rec->ret) &&
+	       (uint64_t)rec->nr_in + rec->nr_out <= rules_most_copies(rule) &&
 	       rec->in_bytes <= len && copies_read(bytes, rec->in_bytes, rec->nr_in, a->copies) &&
 	       copies_read(bytes + rec->in_bytes, len - rec->in_bytes, rec->nr_out,
 			   a->copies + rec->nr_in);
@@ -413,7 +414,7 @@ static bool is_same_call(const struct agent_thread *at, uint64_t call_head)
 
 /* The record of a call that is being made: nothing stands behind its copies from before the call. */
 static bool read_begun(struct tracer *tr, const struct tracee *t, uint64_t call_head,
-		       struct wire_record *ret)
+		       int64_t result, struct wire_record *ret)
 {
 	uint64_t at = call_head % t->agent->ring_bytes, left = t->agent->ring_bytes - at;
 	const uint8_t *bytes = t->agent->ring + at;
@@ -423,11 +424,12 @@ static bool read_begun(struct tracer *tr, const struct tracee *t, uint64_t call_
 	if (ret->nr & WIRE_LEFT_OUT)
 		return may_leave_out(tr, ret);
 	ret->nr_out = 0;
+	ret->ret = result;
 	return ret->in_bytes <= left - sizeof(*ret) &&
 	       check_record(tr->agent, ret, bytes + sizeof(*ret), ret->in_bytes);
 }
 
-bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
+bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head, int64_t result)
 {
 	uint64_t now_ns = tracer_now(tr);
 	struct wire_record rec;
@@ -436,7 +438,7 @@ bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head)
 
 	if (tr->silent || t->agent->is_damaged)
 		return false;
-	is_good = read_begun(tr, t, call_head, &rec);
+	is_good = read_begun(tr, t, call_head, result, &rec);
 	if (!is_same_call(t->agent, call_head))
 		return false;
 	if (!is_good) {
@@ -480,12 +482,13 @@ static void touch_early(struct tracer *tr, struct tracee *t)
 	/* Before the phase: so the record that is read is whole, if the call is still the same then. */
 	uint64_t call_head = __atomic_load_n(&b->call_head, __ATOMIC_ACQUIRE);
 	uint32_t phase = __atomic_load_n(&b->phase, __ATOMIC_ACQUIRE);
+	int64_t result = phase == WIRE_AFTER ? __atomic_load_n(&b->ret, __ATOMIC_RELAXED) : 0;
 
 	if (phase != WIRE_CALLING && phase != WIRE_AFTER)
 		return;
 	if (t->state == TRACEE_RUNNING && !t->kept.call &&
 	    names_path(__atomic_load_n(&b->nr, __ATOMIC_RELAXED)) &&
-	    drain_begin_call(tr, t, call_head))
+	    drain_begin_call(tr, t, call_head, result))
 		t->row = NULL;
 	t->held_ns = held_ns;
 	t->carried_ns = carried_ns;

@@ -341,7 +341,9 @@ void drain_give_up(struct tracer *tr, struct tracee *t);
 /*
  * The call whose record begins at call_head, and is not published, becomes the
  * one that the tracer follows. False: it is damaged, left out, or another call has begun.
+ * result: 0 if the call is being made.
  */
-MUST_CHECK bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head);
+MUST_CHECK bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head,
+				 int64_t result);
 
 #endif

@@ -154,9 +154,16 @@ static bool changes_file(const struct row *row)
 	return true;
 }
 
+/* Calls that the agent answers if there is nothing by their name, as those of a search along PATH. */
+static bool may_be_answered(const struct row *row)
+{
+	return row->id == SC_execve;
+}
+
 static bool fits_class(const struct row *row)
 {
-	if (only_looks(row) || changes_names(row) || reads_directory(row) || is_its_own_affair(row))
+	if (only_looks(row) || changes_names(row) || reads_directory(row) ||
+	    is_its_own_affair(row) || may_be_answered(row))
 		return true;
 	switch (row_class(row)) {
 	case C_MAP:
@@ -307,7 +314,11 @@ static bool make_piece(const struct row *row, const struct arg *a, struct wire_p
 	case KIND_PATH:
 		p->kind = WIRE_STRING;
 		p->most = CAPTURE_PATH_MAX;
-		return only_looks(row) || changes_names(row);
+		return only_looks(row) || changes_names(row) || may_be_answered(row);
+	case KIND_STRV:
+		p->kind = WIRE_STRINGS;
+		p->most = CAPTURE_ARG_MAX;
+		return true;
 	case KIND_STR:
 		p->kind = WIRE_STRING;
 		p->most = CAPTURE_STR_MAX;
@@ -351,6 +362,8 @@ static void add_condition(const struct row *row, struct wire_rule *r)
 		r->flags |= WIRE_RULE_NAMES;
 	if (reads_directory(row))
 		r->flags |= WIRE_RULE_LISTED;
+	if (may_be_answered(row))
+		r->flags |= WIRE_RULE_FAILS;
 	if (changes_file(row))
 		r->flags |= WIRE_RULE_WRITABLE;
 	for (i = 0; i < row->nr_args; i++) {
@@ -609,6 +622,13 @@ unsigned int rules_most_copies(const struct wire_rule *r)
 		nr++;
 		if (r->pieces[i].kind == WIRE_IOVECS)
 			nr += WIRE_IOVECS_MAX;
+		if (r->pieces[i].kind == WIRE_STRINGS)
+			nr += WIRE_STRINGS_MAX;
 	}
 	return nr;
+}
+
+bool rules_allow_result(const struct wire_rule *r, int64_t ret)
+{
+	return !(r->flags & WIRE_RULE_FAILS) || ret == WIRE_ANSWER;
 }

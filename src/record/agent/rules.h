@@ -36,5 +36,7 @@ const struct wire_rule *rules_find(const struct wire_rule *rules, uint64_t nr,
 				   const uint64_t regs[6]);
 /* How many copies a record by this rule has at most: never more than WIRE_COPIES_MAX. */
 unsigned int rules_most_copies(const struct wire_rule *r);
+/* Whether a call by this rule can have come to that result; 0 if it has none yet. */
+bool rules_allow_result(const struct wire_rule *r, int64_t ret);
 
 #endif

@@ -16,11 +16,14 @@
 #define APART static __attribute__((section("agent_text"), noinline))
 #define SELDOM(condition) __builtin_expect(!!(condition), 0)
 #define NR_ERRORS 4095
-#define FROM_CWD ((uint32_t)-100)
+#define FROM_CWD (-100)
 
 struct agent_iovec {
 	uint64_t base, len;
 };
+
+/* What is to become of a call; entry.S knows the numbers. */
+enum { NOT_OURS, TO_BE_MADE, ANSWERED };
 
 int agent_enter(struct wire_block *b);
 void agent_leave(struct wire_block *b);
@@ -167,6 +170,20 @@ INSIDE uint64_t iovecs_len(uint64_t addr, uint64_t nr)
 	return sum;
 }
 
+/* Likewise of an array of strings. */
+INSIDE uint64_t strings_len(uint64_t addr, uint64_t most)
+{
+	const uint64_t *s = (const uint64_t *)addr;
+	uint64_t i, sum = 0;
+
+	for (i = 0; s[i]; i++) {
+		sum += padded(string_len(s[i], most));
+		if (i == WIRE_STRINGS_MAX || sum > WIRE_STRINGS_MAX_BYTES)
+			return WIRE_RECORD_MAX_BYTES;
+	}
+	return sum + padded((i + 1) * sizeof(*s));
+}
+
 /*
  * What is copied was measured before the call, but vectors may have changed
  * since then: what has no room is left out, and the recorder will miss it.
@@ -198,6 +215,20 @@ INSIDE uint8_t *put_iovecs(const struct wire_block *b, uint8_t *at, uint64_t add
 		at = put(b, at, v[i].base, len, ret_nr);
 		moved -= len;
 	}
+	return at;
+}
+
+INSIDE uint8_t *put_strings(const struct wire_block *b, uint8_t *at, uint64_t addr, uint64_t most,
+			    uint32_t *ret_nr)
+{
+	const uint64_t *s = (const uint64_t *)addr;
+	uint64_t nr = 0, i;
+
+	while (nr < WIRE_STRINGS_MAX && s[nr])
+		nr++;
+	at = put(b, at, addr, (nr + 1) * sizeof(*s), ret_nr);
+	for (i = 0; i < nr; i++)
+		at = put(b, at, s[i], string_len(s[i], most), ret_nr);
 	return at;
 }
 
@@ -313,7 +344,7 @@ INSIDE int begins_at_descriptor(const struct wire_block *b)
 {
 	const char *path = (const char *)b->regs[1];
 
-	return (uint32_t)b->regs[0] != FROM_CWD && path && *path && *path != '/';
+	return (int32_t)b->regs[0] != FROM_CWD && path && *path && *path != '/';
 }
 
 /* What a piece can need at most that is found by looking. */
@@ -323,6 +354,8 @@ APART uint64_t found_len(const struct wire_block *b, const struct wire_piece *p)
 
 	if (p->kind == WIRE_IOVECS)
 		return iovecs_len(addr, number(b, p->number));
+	if (p->kind == WIRE_STRINGS)
+		return strings_len(addr, p->most);
 	return padded(string_len(addr, p->most));
 }
 
@@ -413,6 +446,8 @@ APART uint8_t *put_found(const struct wire_block *b, const struct wire_piece *p,
 	if (p->kind == WIRE_IOVECS)
 		return put_iovecs(b, at, addr, number(b, p->number),
 				  p->when == WIRE_OUT ? (uint64_t)b->ret : UINT64_MAX, nr);
+	if (p->kind == WIRE_STRINGS)
+		return put_strings(b, at, addr, p->most, nr);
 	return put(b, at, addr, string_len(addr, p->most), nr);
 }
 
@@ -481,7 +516,18 @@ INSIDE struct wire_record *find_room(struct wire_block *b, uint64_t need, uint64
 	return rec;
 }
 
-/* 0: the call is not for us. */
+/*
+ * A call that does nothing if there is nothing by the name in its first register: that is asked for
+ * after the time of its beginning was taken, so that it happens within the call.
+ */
+APART int answer(const struct wire_block *b)
+{
+	if (__atomic_load_n(&b->asks_kernel, __ATOMIC_RELAXED))
+		return NOT_OURS;
+	return ask(b, FROM_CWD, (void *)b->regs[0], WIRE_NR_FACCESSAT2) == WIRE_ANSWER ? ANSWERED
+										       : NOT_OURS;
+}
+
 AGENT int agent_enter(struct wire_block *b)
 {
 	const struct wire_rule *r = find_rule(b);
@@ -493,14 +539,14 @@ AGENT int agent_enter(struct wire_block *b)
 	if (r && (r->flags & ~PLAIN_FLAGS || r->also_mask))
 		r = look_closer(b, r);
 	if (SELDOM(!r))
-		return 0;
+		return NOT_OURS;
 	need = record_len(b, r);
 	if (SELDOM(need > WIRE_RECORD_MAX_BYTES))
-		return 0;
+		return NOT_OURS;
 	rec = find_room(b, need, &waited_ticks);
 	if (SELDOM(!rec)) {
 		b->needed_bytes = need;
-		return 0;
+		return NOT_OURS;
 	}
 	b->call_head = b->head;
 	b->limit = (uint64_t)rec + need;
@@ -513,7 +559,7 @@ AGENT int agent_enter(struct wire_block *b)
 	rec->in_bytes = (uint64_t)(end - (uint8_t *)(rec + 1));
 	rec->nr_out = 0;
 	rec->enter_tsc = read_clock(b);
-	return 1;
+	return SELDOM(r->flags & WIRE_RULE_FAILS) ? answer(b) : TO_BE_MADE;
 }
 
 APART uint8_t *put_file(const struct wire_block *b, const struct wire_rule *r, uint8_t *at,

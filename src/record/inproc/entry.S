@@ -4,7 +4,8 @@
  * all registers as for the call, rcx the address of the program's own syscall
  * instruction (rcx and r11 are lost in any call). We go on behind that
  * instruction with the call made and recorded, or at it when the recorder
- * has to see the call.
+ * has to see the call. A call that would do nothing but fail is not made: we
+ * go on as if it had.
  *
  * At our own syscall instruction every other register, the stack pointer
  * included, is as the program had it: so the recorder can put a stopped thread
@@ -61,9 +62,9 @@ agent_registers_saved:
 	leaq WIRE_BLOCK_BYTES(%rdi), %rsp
 	call agent_enter
 	restore_arguments
-	testl %eax, %eax
+	cmpl $1, %eax
 	movq %gs:WIRE_AT_NR, %rax
-	jz 2f
+	jne 2f
 	movl $WIRE_CALLING, %gs:WIRE_AT_PHASE
 agent_syscall:
 	syscall
@@ -80,7 +81,8 @@ agent_result_saved:
 	leaq 2(%rcx), %rcx
 	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
 1:	jmp *%rcx
-2:	cmpw $0, %gs:WIRE_AT_TELLS
+2:	ja 5f
+	cmpw $0, %gs:WIRE_AT_TELLS
 	jne 4f
 3:	movq %gs:WIRE_AT_SITE, %rcx
 	movl $WIRE_OUTSIDE, %gs:WIRE_AT_PHASE
@@ -98,6 +100,9 @@ agent_told:
 	movl $1, %gs:WIRE_AT_OFF
 	movq %gs:WIRE_AT_NR, %rax
 	jmp 3b
+5:	movq $WIRE_ANSWER, %gs:WIRE_AT_RET
+	movl $WIRE_AFTER, %gs:WIRE_AT_PHASE
+	jmp agent_result_saved
 
 /* The same for programs that may outlive the recorder: the agent does nothing any more then. */
 agent_watchful_entry:
@@ -106,9 +111,14 @@ agent_watchful_entry:
 	jz agent_entry
 	jmp *%rcx
 
-/* A call of our own, edx(rdi, rsi), before or after the program's: the recorder can take us out of it as well. */
+/*
+ * A call of our own, edx(rdi, rsi), before or after the program's: the recorder can take us out of it as well.
+ * One has two arguments more: faccessat2(rdi, rsi, F_OK, AT_EACCESS).
+ */
 agent_ask:
 	movl %edx, %eax
+	xorl %edx, %edx
+	movl $WIRE_EFFECTIVE_ACCESS, %r10d
 ask:	syscall
 agent_asked:
 	ret

@@ -662,11 +662,11 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 		tracer_set_active(tr, t, true, seen_ns);
 	else
 		cost_add_call(&tr->cost, seen_ns - t->enter_ns);
-	/* The kernel may have read the file, and counts that as the thread's. */
-	if (o.err && is_exec(t->row))
-		witness_begin_again(tr, t);
-	if (!o.err && changes_rights(t->row))
+	if (!o.err && changes_rights(t->row)) {
 		tree_renew_rights(tr->tree, t->tid);
+		t->changed_rights = true;
+		agent_note_rights(t);
+	}
 	if (!o.err && is_filter_call(t))
 		mark_own_filter(tr, t);
 	/* What they do is bound to numbers of descriptors at the moment of each call. */
@@ -716,6 +716,9 @@ static void end_call(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	bool maps = t->row && (row_class(t->row) == C_MAP || t->row->id == SC_shmat);
 	bool grows = t->is_mmap && t->regs[3] & MAP_GROWSDOWN && !o.err;
 
+	/* The kernel may have read the file, and counts that as the thread's. */
+	if (o.err && t->row && is_exec(t->row) && !tr->silent)
+		witness_begin_again(tr, t);
 	t->has_woken = wakes(t->row, &o);
 	tracer_finish_call(tr, t, o, seen_ns);
 	if (t->execing && t->recorded && !tr->silent) /* whose call was not seen */

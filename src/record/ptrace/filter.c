@@ -155,8 +155,10 @@ static void put_words(struct program *p, const struct agent *a, unsigned int fro
  */
 static void put_agent(struct program *p, const struct agent *a)
 {
-	static const uint32_t asked[] = { WIRE_NR_FSTAT, WIRE_NR_CLOCK_GETTIME, WIRE_NR_SCHED_YIELD,
-					  WIRE_NR_MMAP,	 WIRE_NR_OPENAT,	WIRE_NR_CLOSE };
+	static const uint32_t asked[] = { WIRE_NR_FSTAT,       WIRE_NR_CLOCK_GETTIME,
+					  WIRE_NR_SCHED_YIELD, WIRE_NR_FACCESSAT2,
+					  WIRE_NR_MMAP,	       WIRE_NR_OPENAT,
+					  WIRE_NR_CLOSE };
 	const unsigned int begin = p->len;
 	unsigned int i;
 

@@ -146,6 +146,7 @@ static void begin_child(struct tracer *tr, struct tracee *parent, struct tracee 
 	if (t->space != parent->space)
 		map_stores_fork(tr, parent, t);
 	t->own_filter = parent->own_filter;
+	t->changed_rights = parent->changed_rights;
 	t->stops_always = parent->stops_always;
 	witness_begin_new(tr, t);
 	t->looks_at_cpus = parent->looks_at_cpus; /* it has its descriptors */
@@ -313,7 +314,7 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 	ssize_t len;
 	struct arena a;
 
-	t->execing = false;
+	t->execing = t->changed_rights = false;
 	tree_renew_rights(tr->tree, t->tid);
 	witness_begin_program(tr, t);
 	if (t->exec_former_tid) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/ptrace/witness.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -146,6 +147,12 @@ static void add(struct witness_count *c, bool surely)
 	c->most++;
 }
 
+/* An execve of a file that is not there: the agent may have said so without making the call. */
+static bool may_be_answered(const struct event *ev)
+{
+	return ev->row->id == SC_execve && ev->outcome.err == ENOENT;
+}
+
 /* A program's own filter may have refused the call: then the kernel has not counted it. */
 static void add_call(struct tracer *tr, struct tracee *t, const struct event *ev)
 {
@@ -156,7 +163,8 @@ static void add_call(struct tracer *tr, struct tracee *t, const struct event *ev
 		w->counts_calls = false;
 		tr->audit.nr_not++;
 	} else if (kernel_calls_counts(ev->row)) {
-		add(&w->calls, !t->own_filter && !(ev->flags & EVENT_UNFINISHED));
+		add(&w->calls,
+		    !t->own_filter && !(ev->flags & EVENT_UNFINISHED) && !may_be_answered(ev));
 	}
 }
 
