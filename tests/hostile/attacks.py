@@ -114,6 +114,19 @@ def forge(way, user):
         equal([e for e in Trace().events("--call=openat") if path in str(e)], [], "opens of the file")
 
 
+@each("a forged execve does not succeed in the trace, and hides nothing")
+def answer(way, user):
+    calling, after = "2", "3"
+    for phase, result in (calling, "-2"), (calling, "0"), (after, "0"), (after, "-13"), (after, "-2"):
+        prepare()
+        attack(way, user, HOSTILE, "answer", phase, result)
+        forged = [e["errno"] for e in Trace().events("--call=execve") if e["args"]["path"] == "/forged"]
+        expect(forged in ([], ["ENOENT"]) and (result == "-2" or not forged), f"execves in phase {phase}: {forged}")
+        if "hidden" in made_names():
+            expect(Trace().ledger(), "writes are not recorded, and the ledger is empty")
+            must_have_made(may_confess=True)
+
+
 @each("data that changes in the ring is stored under its own hash")
 def poison(way, user):
     attack(way, user, HOSTILE, "poison")

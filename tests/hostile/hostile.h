@@ -126,6 +126,7 @@ int mode_probe(int argc, char **argv);
 int mode_children(int argc, char **argv);
 int mode_guarded(int argc, char **argv);
 int mode_evade(int argc, char **argv);
+int mode_answer(int argc, char **argv);
 
 int mode_forge(int argc, char **argv);
 int mode_poison(int argc, char **argv);

@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -184,4 +185,83 @@ int mode_evade(int argc, char **argv)
 	}
 	(void)make(&t, SYS_close, fd, 0, 0, 0, 0);
 	return t.insn ? 0 : NO_AGENT;
+}
+
+static void on_signal(int signo)
+{
+	(void)signo;
+}
+
+/* Where the recorder lets us go on behind the call that we seem to have made. */
+static __attribute__((noreturn, force_align_arg_pointer)) void after_answer(void)
+{
+	mark("after-answer");
+	_exit(0);
+}
+
+/* Writes a record of an execve that is not published, as if the agent were about to, and waits for a signal. */
+static __attribute__((noreturn)) void forge_answer(uint32_t phase, int64_t result)
+{
+	static uint8_t stack[65536] __attribute__((aligned(64)));
+	static const char name[16] = "/forged";
+	struct wire_block *b = agent_block();
+	struct wire_record *rec = (struct wire_record *)(b->ring + (b->head & (b->ring_bytes - 1)));
+	struct wire_copy *copy = (struct wire_copy *)(rec + 1);
+
+	*rec = (struct wire_record){ .nr = SYS_execve,
+				     .nr_in = 1,
+				     .ret = -ENOENT,
+				     .enter_tsc = __builtin_ia32_rdtsc(),
+				     .regs = { (uint64_t)name },
+				     .in_bytes = sizeof(*copy) + sizeof(name) };
+	*copy = (struct wire_copy){ (uint64_t)name, sizeof(name) };
+	memcpy(copy + 1, name, sizeof(name));
+	b->nr = SYS_execve;
+	b->ret = result;
+	b->site = (uint64_t)after_answer - 2;
+	b->rsp = (uint64_t)(stack + sizeof(stack));
+	b->call_head = b->head;
+	__atomic_store_n(&b->phase, phase, __ATOMIC_RELEASE);
+	for (;;)
+		__asm__ volatile("pause");
+}
+
+/*
+ * answer PHASE RESULT: writes that are not recorded, and then an execve that was never made, in this
+ * phase and with this result.
+ */
+int mode_answer(int argc, char **argv)
+{
+	uint32_t phase = argc > 0 ? (uint32_t)strtoul(argv[0], NULL, 10) : 0;
+	int64_t result = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+	struct sigaction sa = { .sa_handler = on_signal };
+	char hidden[] = "hidden\n";
+	struct through t;
+	int pipe_fds[2];
+	int status;
+	long fd, i;
+	pid_t pid;
+	char c;
+
+	must(pipe(pipe_fds), "pipe");
+	must(sigaction(SIGUSR1, &sa, NULL), "sigaction");
+	pid = (pid_t)must(fork(), "fork");
+	if (!pid) {
+		t = choose("call");
+		if (!t.insn)
+			_exit(NO_AGENT);
+		must(write(pipe_fds[1], "x", 1), "write");
+		fd = must(open("hidden", O_CREAT | O_RDWR, 0600), "open");
+		for (i = 0; i < 9; i++)
+			must(make(&t, SYS_pwrite64, fd, (long)hidden, sizeof(hidden) - 1, i * 7, 0),
+			     "pwrite64");
+		forge_answer(phase, result);
+	}
+	(void)close(pipe_fds[1]);
+	if (read(pipe_fds[0], &c, 1) == 1) {
+		nap_us(50000);
+		(void)kill(pid, SIGUSR1);
+	}
+	must(waitpid(pid, &status, 0), "waitpid");
+	return WIFEXITED(status) ? WEXITSTATUS(status) : BROKEN;
 }

@@ -113,11 +113,12 @@ static const struct {
 	const char *name;
 	mode_fn run;
 } modes[] = {
-	{ "probe", mode_probe }, { "children", mode_children }, { "guarded", mode_guarded },
-	{ "evade", mode_evade }, { "forge", mode_forge },	{ "poison", mode_poison },
-	{ "sizes", mode_sizes }, { "truncate", mode_truncate }, { "fifo", mode_fifo },
-	{ "odd", mode_odd },	 { "open", mode_open },		{ "move", mode_move },
-	{ "swap", mode_swap },	 { "confined", mode_confined }, { "mark", mode_mark },
+	{ "probe", mode_probe },   { "children", mode_children }, { "guarded", mode_guarded },
+	{ "evade", mode_evade },   { "forge", mode_forge },	  { "poison", mode_poison },
+	{ "sizes", mode_sizes },   { "truncate", mode_truncate }, { "fifo", mode_fifo },
+	{ "odd", mode_odd },	   { "open", mode_open },	  { "move", mode_move },
+	{ "swap", mode_swap },	   { "confined", mode_confined }, { "mark", mode_mark },
+	{ "answer", mode_answer },
 };
 
 int main(int argc, char **argv)
