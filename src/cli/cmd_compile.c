@@ -56,6 +56,8 @@ static void print_text(const struct cli *cli, const char *output, const struct c
 		output, (unsigned long long)t->plan.nr_actions, (unsigned long long)t->nr_events,
 		t->plan.nr_lanes, (unsigned long long)t->plan.nr_edges, t->plan.nr_slots,
 		(unsigned long long)t->nr_simulated, (unsigned long long)t->nr_waiting);
+	if (t->nr_enforced)
+		fprintf(cli->out, ", %llu failures enforced", (unsigned long long)t->nr_enforced);
 	if (t->nr_setup)
 		fprintf(cli->out, ", %llu actions make the state before the part",
 			(unsigned long long)t->nr_setup);
@@ -94,6 +96,7 @@ static void print_json(const struct cli *cli, const char *output, const struct c
 	json_kv_u64(&w, "slots", t->plan.nr_slots);
 	json_kv_u64(&w, "setup", t->nr_setup);
 	json_kv_u64(&w, "simulated", t->nr_simulated);
+	json_kv_u64(&w, "enforced", t->nr_enforced);
 	json_kv_u64(&w, "waiting", t->nr_waiting);
 	json_kv_u64(&w, "unsupported", t->nr_unsupported);
 	json_kv_u64(&w, "swapped", t->nr_swapped);

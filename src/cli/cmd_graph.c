@@ -56,6 +56,9 @@ static void print_text(FILE *out, const struct compile_totals *t, const struct g
 	fprintf(out, "%llu actions in %u lanes, %llu edges (%llu asked for, the others implied)\n",
 		(unsigned long long)t->plan.nr_actions, t->plan.nr_lanes,
 		(unsigned long long)t->plan.nr_edges, (unsigned long long)t->order.nr_asked);
+	if (t->nr_enforced)
+		fprintf(out, "%llu of the actions are failures that are enforced: not made\n",
+			(unsigned long long)t->nr_enforced);
 	for (unsigned int i = 0; i < RULE_MAX; i++) {
 		if (t->order.by_rule[i])
 			fprintf(out, "  %-12s %12llu  %s\n", rule_infos[i].name,
@@ -91,6 +94,7 @@ static void print_json(FILE *out, const struct compile_totals *t, const struct g
 	json_init_file(&w, out, JSON_PRETTY);
 	json_object_begin(&w);
 	json_kv_u64(&w, "actions", t->plan.nr_actions);
+	json_kv_u64(&w, "enforced", t->nr_enforced);
 	json_kv_u64(&w, "lanes", t->plan.nr_lanes);
 	json_kv_u64(&w, "edges", t->plan.nr_edges);
 	json_kv_u64(&w, "edges_asked", t->order.nr_asked);

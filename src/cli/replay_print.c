@@ -72,15 +72,23 @@ static struct class_sums *sum_classes(const struct run_result *res)
 	return sums;
 }
 
+static void put_error(int32_t err, struct buf *b)
+{
+	const char *name = errno_name(err);
+
+	if (name)
+		buf_puts(b, name);
+	else
+		buf_printf(b, "error %d", err);
+}
+
 static void put_outcome(const struct outcome *o, struct buf *b)
 {
-	const char *name = o->err ? errno_name(o->err) : NULL;
-
 	buf_printf(b, "%lld", (long long)o->ret);
-	if (name)
-		buf_printf(b, " %s", name);
-	else if (o->err)
-		buf_printf(b, " error %d", o->err);
+	if (o->err) {
+		buf_putc(b, ' ');
+		put_error(o->err, b);
+	}
 }
 
 void replay_put_mismatch(const struct run_mismatch *m, struct buf *b)
@@ -245,6 +253,29 @@ static void put_mismatches(const struct run_result *res, const struct replay_pri
 	}
 }
 
+/* The actions that were not made, and for enforced failures which errors they had. */
+static void put_not_made(const struct run_result *res, struct buf *b)
+{
+	const char *before = " (";
+	unsigned int i;
+
+	if (res->nr_simulated)
+		buf_printf(b, "%-22s%llu actions: their recorded outcomes stand\n", "simulated",
+			   (unsigned long long)res->nr_simulated);
+	if (!res->nr_enforced)
+		return;
+	buf_printf(b, "%-22s%llu", "enforced", (unsigned long long)res->nr_enforced);
+	for (i = 0; i < RUN_ERRNO_MAX; i++) {
+		if (!res->enforced_by_error[i])
+			continue;
+		buf_puts(b, before);
+		put_error((int32_t)i, b);
+		buf_printf(b, " %llu", (unsigned long long)res->enforced_by_error[i]);
+		before = ", ";
+	}
+	buf_puts(b, "): failed for a reason that only the original had\n");
+}
+
 void replay_print_text(const struct run_result *res, const struct replay_print_options *o,
 		       FILE *out)
 {
@@ -253,6 +284,7 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	buf_printf(&b, "%-22s%llu of %llu, %llu made; %s\n", "actions",
 		   (unsigned long long)res->nr_done, (unsigned long long)res->nr_actions,
 		   (unsigned long long)res->nr_made, replay_end_words[res->end]);
+	put_not_made(res, &b);
 	if (res->nr_setup) {
 		buf_printf(&b, "%-22s%llu actions before the clock started, ", "state made ready",
 			   (unsigned long long)res->nr_setup);
@@ -428,6 +460,25 @@ static void json_tables(struct json *w, const struct run_result *res)
 	free(sums);
 }
 
+static void json_enforced(struct json *w, const struct run_result *res)
+{
+	struct buf key = { 0 };
+	unsigned int i;
+
+	json_kv_u64(w, "enforced", res->nr_enforced);
+	json_key(w, "enforced_by_error");
+	json_object_begin(w);
+	for (i = 0; i < RUN_ERRNO_MAX; i++) {
+		if (!res->enforced_by_error[i])
+			continue;
+		buf_clear(&key);
+		put_error((int32_t)i, &key);
+		json_kv_u64(w, buf_str(&key), res->enforced_by_error[i]);
+	}
+	json_object_end(w);
+	buf_release(&key);
+}
+
 void replay_print_json(const struct run_result *res, const struct replay_print_options *o,
 		       struct json *w)
 {
@@ -439,6 +490,8 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "actions", res->nr_done);
 	json_kv_u64(w, "planned_actions", res->nr_actions);
 	json_kv_u64(w, "made", res->nr_made);
+	json_kv_u64(w, "simulated", res->nr_simulated);
+	json_enforced(w, res);
 	json_kv_u64(w, "unbuilt", res->nr_unbuilt);
 	json_kv_u64(w, "setup_actions", res->nr_setup);
 	json_kv_u64(w, "setup_ns", res->setup_ns);

@@ -256,6 +256,11 @@ enum fate event_fate(const struct fsmodel *m, const struct event *ev, const stru
 	}
 }
 
+bool event_is_enforced(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
+{
+	return facts->unexplained && fsmodel_is_change(m, ev);
+}
+
 bool outcome_is_free(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
 {
 	struct fd_info info;

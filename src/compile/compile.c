@@ -254,6 +254,8 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	view.edges = order_event(c->order, &in);
 	view.number = c->totals->nr_events;
 	view.action = in.action;
+	view.enforced = in.action && fate == FATE_ACTION && event_is_enforced(c->model, ev, facts);
+	c->totals->nr_enforced += view.enforced;
 	view.self = in.self;
 	view.self.lane = lane_nr;
 	if (c->observer)

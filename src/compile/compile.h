@@ -49,6 +49,7 @@ struct compiled {
 	const struct event *ev; /* as in the trace: descriptors are still numbers */
 	const struct facts *facts;
 	bool action;
+	bool enforced; /* the action is not made, since its failure would not come again */
 	struct action_ref self;
 	const struct edges *edges;
 	const struct fsmodel *model;
@@ -73,6 +74,7 @@ struct compile_totals {
 	struct fsmodel_totals model;
 	uint64_t nr_events;
 	uint64_t nr_simulated; /* calls whose outcome stands without being made */
+	uint64_t nr_enforced; /* actions that only the original's environment made fail: not made */
 	uint64_t nr_waiting; /* calls that edges and think time stand for */
 	uint64_t nr_unsupported; /* calls that should be made and cannot */
 	uint64_t nr_swapped; /* overlapping calls that changed places */

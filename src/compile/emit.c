@@ -348,6 +348,8 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 		a->flags |= ACTION_ANY_OUTCOME;
 	else if (result_hash(ev->row, &ev->outcome, ev->args, &a->result))
 		note_result(c, a);
+	if (view->enforced)
+		a->flags |= ACTION_ENFORCED;
 	take_made_slots(c, view->facts, view->self.lane);
 	translate_fd_paths(c, view->facts);
 	translate_fds(view, &a->outcome);

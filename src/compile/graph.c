@@ -122,8 +122,9 @@ static void draw(struct graph *g, const struct compiled *c)
 		buf_puts(out, "digraph plan {\n\trankdir=LR;\n\tnode [shape=box, fontsize=10];\n");
 	buf_printf(out, "\t\"%u.%llu\" [label=\"", c->self.lane, (unsigned long long)c->self.nr);
 	put_label(out, c->ev);
-	buf_printf(out, "\", group=\"%u\", tooltip=\"%.6f s\"];\n", c->self.lane,
-		   (double)c->ev->enter_ns / 1e9);
+	buf_printf(out, "\", group=\"%u\", tooltip=\"%.6f s%s\"%s];\n", c->self.lane,
+		   (double)c->ev->enter_ns / 1e9, c->enforced ? ", enforced" : "",
+		   c->enforced ? ", style=dashed" : "");
 	if (c->self.nr && !has_own_edge(c))
 		buf_printf(&g->edges, "\t\"%u.%llu\" -> \"%u.%llu\" [color=grey];\n", c->self.lane,
 			   (unsigned long long)c->self.nr - 1, c->self.lane,

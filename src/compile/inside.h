@@ -101,6 +101,11 @@ void streams_lose(const struct fsmodel *m, const struct event *ev, const struct 
 		  enum fate fate);
 
 enum fate event_fate(const struct fsmodel *m, const struct event *ev, const struct facts *facts);
+/*
+ * The call failed for a reason that a replay may not have, and would change
+ * something if it succeeded: it must not be made.
+ */
+bool event_is_enforced(const struct fsmodel *m, const struct event *ev, const struct facts *facts);
 /* The outcome of the call depends on more than the storage. */
 bool outcome_is_free(const struct fsmodel *m, const struct event *ev, const struct facts *facts);
 /* Whether the call looks names up, and whether it may make one. */

@@ -135,6 +135,68 @@ bool fsmodel_only_looks(const struct fsmodel *m, const struct event *ev)
 	return !calls || ev->outcome.err || !calls->apply || changes_nothing(ev->row);
 }
 
+static bool gives_back(const struct row *row)
+{
+	for (unsigned int n = 0; n < row->nr_args; n++) {
+		if (row->args[n].dir & ARG_OUT)
+			return true;
+	}
+	return false;
+}
+
+static bool asks_for_access(const struct row *row)
+{
+	for (unsigned int n = 0; n < row->nr_args; n++) {
+		if (row->args[n].set == SET_access_modes)
+			return true;
+	}
+	return false;
+}
+
+/* Leaves the offset where it is. */
+static bool is_positional_read(const struct fsmodel *m, const struct event *ev)
+{
+	int8_t offset = m->tables->rows[ev->row->id].offset;
+
+	return ev->row->result == RESULT_BYTES_READ && offset >= 0 &&
+	       (ev->row->id != SC_preadv2 || value_int_or(&ev->args[offset], 0) != -1);
+}
+
+bool fsmodel_is_change(const struct fsmodel *m, const struct event *ev)
+{
+	const struct call_row *calls = calls_of(m, ev);
+	const struct row *row = ev->row;
+
+	switch (row->id) {
+	case SC_close: /* has closed it, whatever it returns */
+	case SC_io_uring_enter: /* may have moved requests and completions nevertheless */
+		return false;
+	}
+	if (!calls || row->result == RESULT_NEW_FD)
+		return calls;
+	switch (row_class(row)) {
+	case C_DATA:
+		return calls->apply && !is_positional_read(m, ev);
+	case C_META:
+	case C_XATTR:
+	case C_DESC:
+	case C_LOCK:
+	case C_CWD:
+		/* What returns nothing but success has done something. */
+		return row->result == RESULT_ZERO && !gives_back(row) && !asks_for_access(row);
+	case C_NAME:
+	case C_DIR:
+	case C_MAP:
+	case C_PIPE:
+	case C_AIO:
+	case C_URING:
+	case C_WAIT:
+		return !changes_nothing(row);
+	default:
+		return false;
+	}
+}
+
 static bool needs_fd(const struct fsmodel *m, const struct event *ev, int64_t fd)
 {
 	const struct row_info *info = &m->tables->rows[ev->row->id];

@@ -158,7 +158,7 @@ static struct outcome ask_link(struct call *c)
 	if (!i)
 		return fails(c->at.open ? EXDEV : ENOENT);
 	if (is_other_device(c, c->at.dir ? c->at.dir : i, c->at2.dir))
-		return fails(EXDEV);
+		return fails(by_environment(c, EXDEV));
 	if (!may_link_to(c, i))
 		return fails(EPERM);
 	if (err)
@@ -216,7 +216,7 @@ static struct outcome ask_unlink(struct call *c)
 	int err = ask_remove(c, false);
 
 	if (!err && c->at.entry && c->at.entry->mount)
-		err = EBUSY;
+		err = by_environment(c, EBUSY);
 	return err ? fails(err) : succeeds(0);
 }
 
@@ -225,7 +225,7 @@ static struct outcome ask_rmdir(struct call *c)
 	int err = ask_remove(c, true);
 
 	if (!err && c->at.entry && c->at.entry->mount)
-		err = EBUSY;
+		err = by_environment(c, EBUSY);
 	if (!err && !is_empty(c, c->at.inode))
 		err = ENOTEMPTY;
 	return err ? fails(err) : succeeds(0);
@@ -260,7 +260,7 @@ static int ask_rename_paths(struct call *c, uint32_t flags)
 	if (to->err)
 		return to->err;
 	if (from->dir && to->dir && is_other_device(c, from->dir, to->dir))
-		return EXDEV;
+		return by_environment(c, EXDEV);
 	if (!from->dir)
 		return EBUSY;
 	if (!to->dir)
@@ -322,7 +322,7 @@ static int ask_rename_rights(struct call *c, uint32_t flags, bool is_dir)
 	if (err)
 		return err;
 	if ((from->entry && from->entry->mount) || (to->entry && to->entry->mount))
-		return EBUSY;
+		return by_environment(c, EBUSY);
 	if (to->inode && to_dir && !exchange && !is_empty(c, to->inode))
 		return ENOTEMPTY;
 	return 0;

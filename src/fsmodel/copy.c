@@ -82,7 +82,7 @@ static struct outcome ask_copy_file_range(struct call *c)
 	/* Devices may differ within one file system (btrfs): then it can be foretold only to fail. */
 	if (in->inode->dev && out->inode->dev && in->inode->dev != out->inode->dev &&
 	    (c->m->options.execute || c->ev->outcome.err == EXDEV))
-		return fails(EXDEV);
+		return fails(by_environment(c, EXDEV));
 	if ((c->t1.positional && c->t1.offset < 0) || (c->t2.positional && c->t2.offset < 0))
 		return fails(EINVAL);
 	if (in->inode == out->inode && len) {

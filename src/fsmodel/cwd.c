@@ -23,7 +23,7 @@ static struct outcome ask_chdir(struct call *c)
 	if (may_access(c, c->at.inode, 1))
 		return fails(EACCES);
 	if (root && !c->cred.all_powerful)
-		return fails(EPERM);
+		return fails(by_environment(c, EPERM));
 	return succeeds(0);
 }
 

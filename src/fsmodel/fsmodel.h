@@ -113,6 +113,13 @@ struct facts {
 	struct outcome predicted; /* ret is meaningful only where the model can know it */
 	enum contradiction contradiction;
 	bool repaired;
+	/*
+	 * The call failed for a reason of its environment, which a replay does not
+	 * have: names, files and descriptors would have let it succeed, or fail
+	 * otherwise.
+	 */
+	bool unexplained;
+	bool by_environment; /* rights or mounts had a part in the prediction */
 	VEC(struct touch) touches; /* a resource may stand in it more than once */
 	VEC(struct fd_ref) fds;
 	VEC(struct fd_path) fd_paths;
@@ -151,6 +158,11 @@ bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const stru
 /* Whether the event leaves the state as it is, and whether it may change names or close a descriptor. */
 bool fsmodel_only_looks(const struct fsmodel *m, const struct event *ev);
 bool fsmodel_changes_names(const struct fsmodel *m, const struct event *ev);
+/*
+ * Whether the call changes something whenever it succeeds: names, bytes, metadata,
+ * descriptors, offsets, maps, locks. Says nothing about the call's own outcome.
+ */
+bool fsmodel_is_change(const struct fsmodel *m, const struct event *ev);
 /* Whether it removes a name or a descriptor, and whether that is one without which `then` would fail. */
 bool fsmodel_takes_away(const struct event *ev);
 bool fsmodel_takes_from(const struct fsmodel *m, const struct event *first,

@@ -182,6 +182,8 @@ bool is_open_call(const struct event *ev);
 uint64_t open_flags(const struct event *ev);
 int may_access(const struct call *c, const struct inode *i,
 	       unsigned int wanted); /* R_OK|W_OK|X_OK; 0 or EACCES */
+/* The error, noted as one whose reason are rights or mounts, which a replay does not have. */
+int by_environment(const struct call *c, int err);
 
 /* The model's half of fsmodel_add_tree() and of the repairs. */
 void tree_init(struct fsmodel *m);

@@ -423,7 +423,7 @@ static enum step take_dots(struct walk *w, const struct part *p)
 				return fail(w, EXDEV);
 		} else if (w->dir->parent) {
 			if (w->resolve & RESOLVE_NO_XDEV && w->dir->own && w->dir->own->mount)
-				return fail(w, EXDEV);
+				return fail(w, by_environment(w->c, EXDEV));
 			w->dir = w->dir->parent;
 		}
 	}
@@ -480,7 +480,7 @@ static enum step take_name(struct walk *w, const struct part *p)
 	if (!next)
 		return take_absent(w, p);
 	if (e->mount && (w->resolve & RESOLVE_NO_XDEV))
-		return fail(w, EXDEV);
+		return fail(w, by_environment(w->c, EXDEV));
 	if (next->type == S_IFLNK && is_followed(w, p)) {
 		int err;
 

@@ -259,7 +259,7 @@ static void clear_facts(struct facts *f)
 {
 	f->predicted = (struct outcome){ 0 };
 	f->contradiction = CONTRADICTION_NONE;
-	f->repaired = false;
+	f->repaired = f->unexplained = f->by_environment = false;
 	f->touches.len = f->fds.len = f->fd_paths.len = f->maps.len = 0;
 	f->cwd = f->root = f->new_handle = NULL;
 	f->umask = 0;
@@ -377,6 +377,42 @@ static void execute(struct call *c, const struct row_info *info, struct outcome 
 	ev->outcome = c->facts->predicted = t->result;
 }
 
+/*
+ * Whether names, files and descriptors account for the error, so that it comes again
+ * wherever these are made. They do for one that was predicted from them, and for one
+ * from which the initial tree has just been inferred.
+ */
+static bool is_explained(const struct call *c, struct outcome foretold, bool fits, bool mended)
+{
+	int err = c->ev->outcome.err;
+
+	if (foretold.err == err)
+		return !c->facts->by_environment;
+	if (foretold.err)
+		return !is_outside(err);
+	if (mended)
+		return !c->m->options.tree_known;
+	return fits && !c->unsure && !is_outside(err); /* type_explains() */
+}
+
+static void observe_failure(struct call *c, const struct row_info *info, struct outcome foretold)
+{
+	const struct event *ev = c->ev;
+	bool fits, mended = false;
+
+	refs_collect(c, info, false);
+	if (!c->unsure && foretold.err != ev->outcome.err && is_outside(ev->outcome.err))
+		c->m->totals.nr_outside++;
+	fits = error_fits(c, foretold);
+	if (!fits) {
+		mended = mends_failures(ev->row) && info->calls->mend && info->calls->mend(c);
+		contradict(c, foretold.err ? CONTRADICTION_ERROR : kind_of_failure(ev->outcome.err),
+			   mended, "%s foretold, but it was %s", name_of_error(foretold.err),
+			   name_of_error(ev->outcome.err));
+	}
+	c->facts->unexplained = !is_explained(c, foretold, fits, mended);
+}
+
 static void observe(struct call *c, const struct row_info *info, struct outcome foretold)
 {
 	const struct event *ev = c->ev;
@@ -394,19 +430,7 @@ static void observe(struct call *c, const struct row_info *info, struct outcome 
 			apply(c, info);
 			return;
 		}
-		refs_collect(c, info, false);
-		if (!c->unsure && foretold.err != ev->outcome.err && is_outside(ev->outcome.err))
-			c->m->totals.nr_outside++;
-		if (!error_fits(c, foretold)) {
-			bool mended = mends_failures(ev->row) && info->calls->mend &&
-				      info->calls->mend(c);
-
-			contradict(c,
-				   foretold.err ? CONTRADICTION_ERROR
-						: kind_of_failure(ev->outcome.err),
-				   mended, "%s foretold, but it was %s",
-				   name_of_error(foretold.err), name_of_error(ev->outcome.err));
-		}
+		observe_failure(c, info, foretold);
 		return;
 	}
 	if (foretold.err)
@@ -505,6 +529,8 @@ static const struct facts *step(struct fsmodel *m, struct event *ev, bool only_i
 		return step_told(m, ev, only_if_fits, false);
 	ev->outcome.err = likely_error(ev->row);
 	f = step_told(m, ev, only_if_fits, true);
+	/* Any error will do; only success must not be. */
+	m->facts.unexplained &= !m->facts.predicted.err;
 	ev->outcome.err = ERRNO_UNKNOWN;
 	return f;
 }

@@ -19,6 +19,7 @@ enum event_flag {
 	EVENT_SIMULATED = 128, /* not made again: arguments and outcome are the original's */
 	EVENT_MISMATCHED = 256, /* outcome or result was not the original's */
 	EVENT_VERIFIED = 512, /* what it gave back besides its outcome was as in the original */
+	EVENT_ENFORCED = 1024, /* simulated, for it failed and might have succeeded in the run */
 };
 
 /* Values of loss.kind; names in flags.def (loss_kinds), on disk. */

@@ -11,7 +11,7 @@
 #define FLAGS_KNOWN                                                                                \
 	(ACTION_SIMULATED | ACTION_SHARED_FD | ACTION_HAS_RESULT | ACTION_COMPAT |                 \
 	 ACTION_ANY_OUTCOME | ACTION_PARTIAL_DATA | ACTION_SETUP | ACTION_EDGE_THINK |             \
-	 ACTION_CACHE_MISS | ACTION_STREAM)
+	 ACTION_CACHE_MISS | ACTION_STREAM | ACTION_ENFORCED)
 #define ERRNO_MAX 4095
 
 struct walk {
@@ -221,6 +221,8 @@ static int check_head(struct walk *w)
 		return err_set(w->err, -EBADMSG, "impossible times");
 	if (a->outcome.err < 0 || a->outcome.err > ERRNO_MAX)
 		return err_set(w->err, -EBADMSG, "impossible error %d", a->outcome.err);
+	if ((a->flags & ACTION_ENFORCED) && !a->outcome.err)
+		return err_set(w->err, -EBADMSG, "an enforced failure that is none");
 	if (!a->outcome.err && plan_ret_is_slot(a->row))
 		return check_slot(w, "the outcome", a->outcome.ret);
 	return 0;

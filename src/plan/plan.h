@@ -32,6 +32,8 @@ enum action_flag {
 	ACTION_PARTIAL_DATA = 32, /* bytes to be written were not all kept: filler stands in */
 	ACTION_EDGE_THINK = 128, /* each edge has a think time of its own */
 	ACTION_STREAM = 512, /* on a pipe, an eventfd or inotify: as many bytes as recorded */
+	ACTION_ENFORCED =
+		1024, /* failed for a reason of the original's environment: not made, it would do harm */
 };
 
 /* Limits of the format; what is beyond them is refused. */

@@ -62,7 +62,7 @@ static bool moves_offset(const struct action *act)
 
 static bool is_made(const struct run *run, const struct action *act)
 {
-	if (act->flags & ACTION_SIMULATED)
+	if (act->flags & (ACTION_SIMULATED | ACTION_ENFORCED))
 		return false;
 	if ((act->flags & ACTION_SHARED_FD) && act->row->id != SC_dup2 && act->row->id != SC_dup3)
 		return false;
@@ -126,6 +126,8 @@ static void build_head(struct builder *b)
 		a->flags |= READY_SEEN;
 	if (act->flags & ACTION_SETUP)
 		a->flags |= READY_SEEN | READY_SETUP;
+	if (act->flags & ACTION_ENFORCED)
+		a->flags |= READY_ENFORCED;
 	if (is_made(run, act))
 		a->fn = run->engine->find(act->row);
 	if (act->flags & ACTION_STREAM) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls whose arguments do not follow from their kinds alone. */
 #include <string.h>
+#include <sys/uio.h>
 
 #include "base/banned.h"
 #include "model/kernel_structs.h"
@@ -125,8 +126,46 @@ static void build_pipe(struct builder *b)
 			b->a->slots[i] = build_slot(b, list->items[i].i);
 }
 
+static void cut_vector(struct iovec *iov, uint64_t *nr, uint64_t left)
+{
+	uint64_t i;
+
+	if (*nr > IOVECS_MAX) /* refused, and not all there */
+		return;
+	for (i = 0; i < *nr && left; i++) {
+		if (iov[i].iov_len > left)
+			iov[i].iov_len = left;
+		left -= iov[i].iov_len;
+	}
+	*nr = i;
+}
+
+/*
+ * A limit, a full device or a signal may have cut a write short, which this target
+ * would not: only what was written there is written here.
+ */
+static void cut_write(struct builder *b)
+{
+	const struct action *act = b->act;
+	uint64_t done = (uint64_t)act->outcome.ret;
+	uint64_t *regs = b->a->regs;
+	unsigned int i;
+
+	if ((act->row->result != RESULT_BYTES_WRITTEN && act->row->result != RESULT_BYTES_COPIED) ||
+	    row_class(act->row) != C_DATA || (act->flags & ACTION_STREAM) || act->outcome.err ||
+	    act->outcome.ret <= 0)
+		return;
+	for (i = 0; i < act->row->nr_args && i < 6; i++) {
+		if (act->row->args[i].kind == KIND_SIZE && regs[i] > done)
+			regs[i] = done;
+		else if (act->row->args[i].struct_id == STRUCT_iovec && regs[i])
+			cut_vector((struct iovec *)(uintptr_t)regs[i], &regs[i + 1], done);
+	}
+}
+
 void build_more(struct builder *b)
 {
+	cut_write(b);
 	switch (b->act->row->id) {
 	case SC_pipe:
 	case SC_pipe2:

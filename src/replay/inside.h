@@ -83,6 +83,7 @@ enum ready_flag {
 	READY_NAMES = 8192, /* it looks at names */
 	READY_STREAM =
 		16384, /* on a pipe or the like: how long it took is no matter of the storage */
+	READY_ENFORCED = 32768, /* it failed, and must not succeed here: not made */
 };
 
 #define READY_NO_SLOT UINT32_MAX
@@ -149,6 +150,7 @@ enum note_flag {
 	NOTE_SETUP = 32, /* made before the clock started */
 	NOTE_RESULT = 64, /* what came besides the outcome was compared, and is equal */
 	NOTE_STREAM = 128, /* its time tells nothing: READY_STREAM */
+	NOTE_ENFORCED = 256,
 };
 
 struct notes {

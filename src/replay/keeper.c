@@ -23,6 +23,8 @@ static uint16_t event_flags(const struct note *n)
 
 	if (!(n->flags & NOTE_MADE))
 		flags |= EVENT_SIMULATED | EVENT_NO_DURATION;
+	if (n->flags & NOTE_ENFORCED)
+		flags |= EVENT_ENFORCED;
 	if (n->flags & NOTE_STREAM)
 		flags |= EVENT_NO_DURATION;
 	if (n->flags & NOTE_MISMATCH)
@@ -62,6 +64,13 @@ static int write_event(struct run *run, struct lane *l, const struct note *n)
 	return trace_feed_event(run->feed, l->stream, &ev);
 }
 
+static void count_enforced(struct run_result *res, int32_t err)
+{
+	res->nr_enforced++;
+	if (err >= 0 && err < RUN_ERRNO_MAX)
+		res->enforced_by_error[err]++;
+}
+
 static void add_up(struct run *run, const struct note *n)
 {
 	struct run_result *res = run->res;
@@ -80,6 +89,10 @@ static void add_up(struct run *run, const struct note *n)
 	res->nr_unbuilt += (n->flags & NOTE_UNBUILT) != 0;
 	if (n->flags & NOTE_TIMED)
 		spread_add(&res->lateness, n->late_ns);
+	if (n->flags & NOTE_ENFORCED)
+		count_enforced(res, n->err);
+	else
+		res->nr_simulated += !(n->flags & (NOTE_MADE | NOTE_UNBUILT));
 	if (!(n->flags & NOTE_MADE))
 		return;
 	c->made++;

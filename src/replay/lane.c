@@ -296,7 +296,8 @@ static void fill_note(struct note *n, const struct ready *a, const struct outcom
 			      (a->flags & READY_SEEN ? NOTE_PLAN : 0) |
 			      (a->flags & READY_UNBUILT ? NOTE_UNBUILT : 0) |
 			      (a->flags & READY_SETUP ? NOTE_SETUP : 0) |
-			      (a->flags & READY_STREAM ? NOTE_STREAM : 0));
+			      (a->flags & READY_STREAM ? NOTE_STREAM : 0) |
+			      (a->flags & READY_ENFORCED ? NOTE_ENFORCED : 0));
 }
 
 /* The lane's cwd is its own (set_up()), so that nobody else sees it moved. */

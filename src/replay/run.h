@@ -133,6 +133,8 @@ enum run_end {
 	RUN_FULL
 };
 
+#define RUN_ERRNO_MAX 4096
+
 struct run_result {
 	_Atomic uint32_t stop; /* enum run_end; not 0: everybody ends as soon as possible */
 	_Atomic uint64_t began_ns; /* CLOCK_MONOTONIC when the clock started; 0: not yet */
@@ -144,6 +146,9 @@ struct run_result {
 	uint64_t nr_setup; /* of the performed: made before the clock started */
 	uint64_t setup_ns; /* that took so long */
 	uint64_t nr_made; /* calls that were really made */
+	uint64_t nr_simulated; /* actions whose recorded outcome stands, for it needs no call */
+	uint64_t nr_enforced; /* ... for the call failed there and might not fail here */
+	uint64_t enforced_by_error[RUN_ERRNO_MAX];
 	uint64_t nr_verified, nr_results_verified;
 	uint64_t
 		nr_unverifiable; /* reads of bytes that the traces do not have: what they give is free */

@@ -246,7 +246,7 @@ static bool result_is_ignored(const struct row *row, unsigned int ignore)
 static unsigned int telling_flags(const struct event *ev)
 {
 	return ev->flags & ~(unsigned int)(EVENT_NO_TIME | EVENT_NO_DURATION | EVENT_SIMULATED |
-					   EVENT_VERIFIED);
+					   EVENT_VERIFIED | EVENT_ENFORCED);
 }
 
 static bool outcomes_differ(const struct event *a, const struct event *b, unsigned int ignore)

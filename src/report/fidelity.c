@@ -110,6 +110,7 @@ static int add_b(struct fidelity *f, struct matcher *m, const struct event *ev, 
 	f->nr_mismatched += (ev->flags & EVENT_MISMATCHED) != 0;
 	if (ev->flags & EVENT_SIMULATED) {
 		f->nr_simulated++;
+		f->nr_enforced += (ev->flags & EVENT_ENFORCED) != 0;
 		return 0;
 	}
 	if (!f->paired)

@@ -38,6 +38,7 @@ struct fidelity {
 	enum match_way way;
 	bool paired; /* the sides hold matched events only */
 	uint64_t nr_matched, nr_simulated, nr_mismatched;
+	uint64_t nr_enforced; /* of the simulated */
 	struct fidelity_side a, b;
 	uint64_t abs_error_ns; /* of all pairs whose durations are known: sum of differences */
 	uint64_t nr_pairs_timed;

@@ -104,6 +104,9 @@ static void put_matches(const struct fidelity *f, struct buf *b)
 	if (f->nr_simulated)
 		buf_printf(b, "; %llu of B were not made again",
 			   (unsigned long long)f->nr_simulated);
+	if (f->nr_enforced)
+		buf_printf(b, ", %llu of these enforced failures",
+			   (unsigned long long)f->nr_enforced);
 	if (f->nr_mismatched)
 		buf_printf(b, "; %llu came out otherwise", (unsigned long long)f->nr_mismatched);
 	buf_putc(b, '\n');
@@ -281,6 +284,7 @@ void fidelity_put_json(const struct fidelity *f, struct json *w)
 	json_kv_u64(w, "events_b", f->b.nr_events);
 	json_kv_u64(w, "matched", f->nr_matched);
 	json_kv_u64(w, "simulated", f->nr_simulated);
+	json_kv_u64(w, "enforced", f->nr_enforced);
 	json_kv_u64(w, "mismatched", f->nr_mismatched);
 	json_kv_u64(w, "timed_a", f->a.nr_timed);
 	json_kv_u64(w, "timed_b", f->b.nr_timed);

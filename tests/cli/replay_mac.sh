@@ -60,7 +60,9 @@ searchfs(path="/") = 0
 mac_setxattr(path="/a", name="com.apple.FinderInfo", value="abc", size=3) = 0
 setxattr\("/a", "user.com.apple.FinderInfo", "abc", 3, 0\) = 0
 mac_setxattr(path="/ln", name="com.apple.FinderInfo", value="x", size=1, options=XATTR_CREATE) = -1 EUNKNOWN
-setxattr\("/ln", "user.com.apple.FinderInfo", "x", 1, XATTR_CREATE\) = -1 EEXIST
+-
+mac_setxattr(path="/ln", name="com.apple.new", value="x", size=1, options=XATTR_CREATE) = 0
+setxattr\("/ln", "user.com.apple.new", "x", 1, XATTR_CREATE\) = 0
 mac_getxattr(path="/a", name="com.apple.FinderInfo", value="abc", size=3) = 3
 getxattr\("/a", "user.com.apple.FinderInfo", "abc", 3\) = 3
 mac_getxattr(path="/a", name="com.apple.none") = -1 EUNKNOWN
@@ -84,7 +86,9 @@ flistxattr\(.* = [0-9]
 mac_removexattr(path="/a", name="com.apple.two") = 0
 removexattr\("/a", "user.com.apple.two"\) = 0
 mac_fremovexattr(fd=3, name="com.apple.two") = -1 EUNKNOWN
-fremovexattr\(.*, "user.com.apple.two"\) = -1 ENODATA
+-
+mac_fremovexattr(fd=3, name="com.apple.new") = 0
+fremovexattr\(.*, "user.com.apple.new"\) = 0
 mac_futimes(fd=3, times=[{tv_sec=1000, tv_usec=5}, {tv_sec=2000, tv_usec=7}]) = 0
 utimensat\(.*, NULL, \[\{tv_sec=1000, tv_nsec=5000\}, \{tv_sec=2000, tv_nsec=7000\}\], 0\) = 0
 mac_futimes(fd=4) = 0

@@ -386,8 +386,14 @@ static void test_heads(void **state)
 	struct action a = good_action();
 
 	(void)state;
-	a.flags = 0x400;
-	refuse_action(&a, -EOPNOTSUPP, "flags 0x400");
+	a.flags = 0x800;
+	refuse_action(&a, -EOPNOTSUPP, "flags 0x800");
+	a = good_action();
+	a.flags = ACTION_ENFORCED;
+	a.outcome = (struct outcome){ .ret = -1, .err = 18 };
+	accept_action(&a);
+	a.outcome = (struct outcome){ 0 };
+	refuse_action(&a, -EBADMSG, "enforced");
 	a = good_action();
 	a.exit_ns = PLAN_TIME_MAX + 1;
 	refuse_action(&a, -EBADMSG, "impossible times");
@@ -469,7 +475,7 @@ static void test_behind_a_fault(void **state)
 
 	(void)state;
 	put_action(0, 0, &a);
-	a.flags = 0x400;
+	a.flags = 0x800;
 	put_action(0, 1, &a);
 	a.flags = 0;
 	put_action(0, 2, &a);
