@@ -97,6 +97,7 @@ static void print_json(const struct cli *cli, const char *output, const struct c
 	json_kv_u64(&w, "setup", t->nr_setup);
 	json_kv_u64(&w, "simulated", t->nr_simulated);
 	json_kv_u64(&w, "enforced", t->nr_enforced);
+	json_kv_u64(&w, "enforced_requests", t->nr_enforced_requests);
 	json_kv_u64(&w, "waiting", t->nr_waiting);
 	json_kv_u64(&w, "unsupported", t->nr_unsupported);
 	json_kv_u64(&w, "swapped", t->nr_swapped);

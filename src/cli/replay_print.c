@@ -332,13 +332,16 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 				   (unsigned long long)res->nr_pipes_broken);
 		buf_putc(&b, '\n');
 	}
-	if (res->nr_requests) {
+	if (res->nr_requests || res->nr_requests_enforced) {
 		buf_printf(&b, "%-22s%llu made, at most %llu in flight at once", "async requests",
 			   (unsigned long long)res->nr_requests,
 			   (unsigned long long)res->most_in_flight);
 		if (res->nr_requests_by_calls)
 			buf_printf(&b, "; %llu by calls that do the same: no io_uring for them",
 				   (unsigned long long)res->nr_requests_by_calls);
+		if (res->nr_requests_enforced)
+			buf_printf(&b, "; %llu failures enforced",
+				   (unsigned long long)res->nr_requests_enforced);
 		buf_putc(&b, '\n');
 	}
 	if (o->no_copy_reads)
@@ -466,6 +469,7 @@ static void json_enforced(struct json *w, const struct run_result *res)
 	unsigned int i;
 
 	json_kv_u64(w, "enforced", res->nr_enforced);
+	json_kv_u64(w, "enforced_requests", res->nr_requests_enforced);
 	json_key(w, "enforced_by_error");
 	json_object_begin(w);
 	for (i = 0; i < RUN_ERRNO_MAX; i++) {

@@ -410,6 +410,8 @@ static int note_order(struct compiler *c)
 		r = plan_writer_meta(c->writer, PLAN_META_CACHE, "known");
 	if (!r && c->totals->nr_unverifiable)
 		r = note_number(c, PLAN_META_UNVERIFIABLE, c->totals->nr_unverifiable);
+	if (!r && c->totals->nr_enforced_requests)
+		r = note_number(c, PLAN_META_ENFORCED, c->totals->nr_enforced_requests);
 	if (!r)
 		r = note_bound(c, PLAN_META_PART_FROM, &c->options->from);
 	if (!r)

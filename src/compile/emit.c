@@ -7,6 +7,7 @@
 #include "compile/emit.h"
 
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -327,6 +328,48 @@ static void note_result(struct compiler *c, struct action *a)
 		a->flags |= ACTION_HAS_RESULT;
 }
 
+static struct value *field_of(const struct value *v, enum struct_id id, const char *name)
+{
+	const struct struct_desc *d = &struct_descs[id];
+
+	for (unsigned int i = 0; v->type == VALUE_STRUCT && i < d->nr_fields; i++) {
+		if (!strcmp(d->fields[i].name, name))
+			return value_field(v, i);
+	}
+	return NULL;
+}
+
+static struct value *request_of(const struct value *sqes, const struct value *number)
+{
+	for (uint32_t i = 0; number && sqes->type == VALUE_LIST && i < sqes->count; i++) {
+		const struct value *v = field_of(&sqes->items[i], STRUCT_io_uring_sqe, "request");
+
+		if (v && v->type == VALUE_INT && number->type == VALUE_INT && v->u == number->u)
+			return &sqes->items[i];
+	}
+	return NULL;
+}
+
+/*
+ * Requests that the call submits and sees fail for a reason of the environment
+ * become ones that do nothing. Of those that were submitted before it is too late.
+ */
+static void enforce_requests(struct compiler *c, const struct compiled *view)
+{
+	for (size_t i = 0; i < view->facts->failed_requests.len; i++) {
+		struct value *cqe = view->facts->failed_requests.items[i];
+		struct value *sqe = request_of(&view->ev->args[6],
+					       field_of(cqe, STRUCT_io_uring_cqe, "request"));
+		struct value *op = sqe ? field_of(sqe, STRUCT_io_uring_sqe, "opcode") : NULL;
+		struct value *done = field_of(cqe, STRUCT_io_uring_cqe, "opcode");
+
+		if (!op || !done)
+			continue;
+		*op = *done = value_uint(IORING_OP_NOP);
+		c->totals->nr_enforced_requests++;
+	}
+}
+
 static void make_call(struct compiler *c, const struct compiled *view, struct action *a)
 {
 	const struct event *ev = view->ev;
@@ -350,6 +393,7 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 		note_result(c, a);
 	if (view->enforced)
 		a->flags |= ACTION_ENFORCED;
+	enforce_requests(c, view);
 	take_made_slots(c, view->facts, view->self.lane);
 	translate_fd_paths(c, view->facts);
 	translate_fds(view, &a->outcome);

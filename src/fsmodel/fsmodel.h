@@ -120,6 +120,8 @@ struct facts {
 	 */
 	bool unexplained;
 	bool by_environment; /* rights or mounts had a part in the prediction */
+	/* Completions of io_uring requests of which the same is true, and which would change something. */
+	VEC(struct value *) failed_requests;
 	VEC(struct touch) touches; /* a resource may stand in it more than once */
 	VEC(struct fd_ref) fds;
 	VEC(struct fd_path) fd_paths;

@@ -260,7 +260,7 @@ static void clear_facts(struct facts *f)
 	f->predicted = (struct outcome){ 0 };
 	f->contradiction = CONTRADICTION_NONE;
 	f->repaired = f->unexplained = f->by_environment = false;
-	f->touches.len = f->fds.len = f->fd_paths.len = f->maps.len = 0;
+	f->touches.len = f->fds.len = f->fd_paths.len = f->maps.len = f->failed_requests.len = 0;
 	f->cwd = f->root = f->new_handle = NULL;
 	f->umask = 0;
 	f->child_tid = 0;
@@ -275,6 +275,7 @@ static void release_facts(struct facts *f)
 	VEC_RELEASE(&f->fds);
 	VEC_RELEASE(&f->fd_paths);
 	VEC_RELEASE(&f->maps);
+	VEC_RELEASE(&f->failed_requests);
 }
 
 static const struct row_info *info_of(const struct fsmodel *m, const struct event *ev)

@@ -444,8 +444,8 @@ static bool stand_in_for(struct stand_in *s, const struct uring_request *q, cons
 	}
 }
 
-/* The call within the call: same facts, its own event. */
-static void make_call(struct call *c, struct stand_in *s, const struct value *cqe)
+/* The call within the call: same facts, its own event. True: it failed, and nothing that is modelled says why. */
+static bool make_call(struct call *c, struct stand_in *s, const struct value *cqe)
 {
 	const struct row_info *info = &c->m->tables->rows[s->ev.row->id];
 	struct outcome result = c->m->tables->result;
@@ -454,7 +454,7 @@ static void make_call(struct call *c, struct stand_in *s, const struct value *cq
 	struct outcome foretold;
 
 	if (!info->calls)
-		return;
+		return false;
 	if (file && s->ev.row->id == SC_openat)
 		s->ev.args[4] = *file;
 	memset(&inner.at, 0, sizeof(inner.at));
@@ -465,6 +465,7 @@ static void make_call(struct call *c, struct stand_in *s, const struct value *cq
 	inner.fd = inner.fd2 = NULL;
 	inner.any_ret = inner.unsure = false;
 	inner.want_ok = !s->ev.outcome.err;
+	c->facts->by_environment = false;
 	foretold = info->calls->ask(&inner);
 	if (foretold.err && !s->ev.outcome.err && info->calls->mend && info->calls->mend(&inner)) {
 		memset(&inner.at, 0, sizeof(inner.at));
@@ -480,9 +481,22 @@ static void make_call(struct call *c, struct stand_in *s, const struct value *cq
 		contradict(c, CONTRADICTION_ERROR, false, "%s in a request should have failed",
 			   s->ev.row->name);
 	c->m->tables->result = result;
+	return s->ev.outcome.err && fsmodel_is_change(c->m, &s->ev) &&
+	       (foretold.err != s->ev.outcome.err || c->facts->by_environment);
 }
 
-static void complete(struct call *c, struct uring *u, const struct value *cqe)
+/* True: likewise. Reads without an offset move one. */
+static bool make_transfer(struct call *c, struct transfer *t, int64_t res)
+{
+	struct outcome foretold = transfer_ask(c, t);
+
+	if (!foretold.err && res >= 0)
+		transfer_apply(c, t, (uint64_t)res > t->count ? t->count : (uint64_t)res);
+	return res < 0 && foretold.err != (int32_t)(0 - (uint64_t)res) &&
+	       (t->write || !t->positional);
+}
+
+static void complete(struct call *c, struct uring *u, struct value *cqe)
 {
 	uint64_t number = (uint64_t)value_int_or(field_of(cqe, STRUCT_io_uring_cqe, "request"), 0);
 	int64_t res = value_int_or(field_of(cqe, STRUCT_io_uring_cqe, "res"), 0);
@@ -490,17 +504,19 @@ static void complete(struct call *c, struct uring *u, const struct value *cqe)
 	struct stand_in s;
 	struct descriptor d;
 	struct transfer t;
+	bool failed = false;
 
 	if (!q)
 		return;
 	if (request_transfer(q, &d, &t)) {
-		if (!transfer_ask(c, &t).err && res >= 0)
-			transfer_apply(c, &t, (uint64_t)res > t.count ? t.count : (uint64_t)res);
+		failed = make_transfer(c, &t, res);
 	} else if (q->opcode == OP_FSYNC) {
 		touch_request(c, q);
 	} else if (stand_in_for(&s, q, c->ev, res)) {
-		make_call(c, &s, cqe);
+		failed = make_call(c, &s, cqe);
 	}
+	if (failed)
+		VEC_PUSH(&c->facts->failed_requests, cqe);
 	/* More is to come of the same request (IORING_CQE_F_MORE). */
 	if (value_int_or(field_of(cqe, STRUCT_io_uring_cqe, "flags"), 0) & 2)
 		return;

@@ -48,6 +48,9 @@ enum action_flag {
 /* ... and how many reads were of bytes that the trace does not have, so that they have no result. */
 #define PLAN_META_UNVERIFIABLE "unverifiable_reads"
 
+/* ... and how many requests of io_uring do nothing, for they failed and might not fail again. */
+#define PLAN_META_ENFORCED "enforced_requests"
+
 /* ... and, of a plan of a part, where that begins and ends: "#EVENT" or "TIMEns"; without one there is no end. */
 #define PLAN_META_PART_FROM "part_from"
 #define PLAN_META_PART_TO "part_to"

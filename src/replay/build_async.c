@@ -370,7 +370,8 @@ static struct completion completion_of(struct builder *b, const struct value *c)
 		.number = build_uint(build_field_of(c, STRUCT_io_uring_cqe, "request")),
 		.res = res->type == VALUE_INT ? res->i : 0,
 		.slot = READY_NO_SLOT,
-		.is_verified = is_verified(b),
+		.is_verified =
+			is_verified(b) && op != IORING_OP_NOP, /* an enforced failure, or nothing */
 		.counts_bytes = op_counts_bytes(op),
 	};
 

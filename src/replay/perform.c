@@ -125,10 +125,10 @@ static int check_cache_known(const struct run *run, struct plan *p, const char *
 		path);
 }
 
-static uint64_t nr_unverifiable(struct plan *p)
+static uint64_t number_of(struct plan *p, const char *key)
 {
 	struct buf text = { 0 };
-	const char *words = trace_meta(plan_container(p), PLAN_META_UNVERIFIABLE, &text);
+	const char *words = trace_meta(plan_container(p), key, &text);
 	uint64_t nr = 0;
 
 	if (!words || strings_parse_u64(words, &nr) < 0)
@@ -162,7 +162,8 @@ static int open_plans(struct run *run, const char *const *paths, unsigned int nr
 		nr_lanes += t->nr_lanes;
 		nr_slots += t->nr_slots;
 		run->res->nr_actions += t->nr_actions;
-		run->res->nr_unverifiable += nr_unverifiable(p->plan);
+		run->res->nr_unverifiable += number_of(p->plan, PLAN_META_UNVERIFIABLE);
+		run->res->nr_requests_enforced += number_of(p->plan, PLAN_META_ENFORCED);
 		if (t->elapsed_ns > run->res->original_elapsed_ns)
 			run->res->original_elapsed_ns = t->elapsed_ns;
 		run->has_started_edges |= t->has_started_edges;

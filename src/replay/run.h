@@ -161,6 +161,7 @@ struct run_result {
 	uint64_t nr_batched; /* reads that were made together with others */
 	uint64_t nr_pipes,
 		nr_pipes_broken; /* made; of these or besides, simulated in part or whole */
+	uint64_t nr_requests_enforced; /* in the plans: failures that are not made again */
 	uint64_t nr_requests; /* asynchronous ones that were made */
 	uint64_t nr_requests_by_calls; /* of these by calls, for there was no io_uring for them */
 	uint64_t most_in_flight; /* of one ring or context at once */

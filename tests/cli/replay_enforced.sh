@@ -217,6 +217,22 @@ empty
 run 0 replay --json short.trace D && json 'd["enforced_by_error"] == {"ENOSPC": 1} and d["mismatches"] == 0' && run 0 verify short.trace D
 ok $? 'writes that were cut short are short'
 
+# Requests of an io_uring that the call which submits them sees fail; and those that were cancelled with them.
+enter() {
+	echo "io_uring_enter(fd=5, to_submit=$1, min_complete=$1, flags=IORING_ENTER_GETEVENTS, argp=NULL, argsz=0, sqes=[$2], cqes=[$3]) = $1"
+}
+{
+	echo 'io_uring_setup(entries=8, params=NULL) = 5'
+	enter 2 '{opcode=IORING_OP_RENAMEAT, fd=-100, len=4294967196, request=1, path="/d/a", path2="/m/new"}, {opcode=IORING_OP_OPENAT, fd=-100, len=0644, op_flags=0x41, request=2, path="/d/new"}' \
+		'{res=-18, opcode=IORING_OP_RENAMEAT, request=1}, {res=-24, opcode=IORING_OP_OPENAT, request=2}'
+	enter 2 '{opcode=IORING_OP_WRITE, flags=IOSQE_IO_LINK, fd=3, off=0, len=6, request=3, buf="damage"}, {opcode=IORING_OP_UNLINKAT, fd=-100, request=4, path="/d/a"}' \
+		'{res=-28, opcode=IORING_OP_WRITE, request=3}, {res=-125, opcode=IORING_OP_UNLINKAT, request=4}'
+	enter 1 '{opcode=IORING_OP_MKDIRAT, fd=-100, len=0755, request=5, path="/d"}' '{res=-17, opcode=IORING_OP_MKDIRAT, request=5}'
+} | trace uring
+replayed uring.trace && json 'd["enforced"] == 0 and d["enforced_requests"] == 4 and d["async_requests"]["made"] == 1' &&
+	run 0 replay uring.trace D && grep -q '^async requests .*; 4 failures enforced$' out
+ok $? 'requests of an io_uring'
+
 # Visible everywhere, and never a mismatch.
 trace show <<'END'
 rename(oldpath="/d/a", newpath="/m/new") = -1 EXDEV
