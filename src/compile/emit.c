@@ -443,6 +443,18 @@ static uint64_t offset_before(const struct event *ev, const struct facts *facts,
 										     : info->offset;
 }
 
+/* Another descriptor has the same open file: a replay must have one for both. */
+static int ready_shared(struct compiler *c, const struct res *shared, struct res *res,
+			struct err *err)
+{
+	struct action a = { .row = row_by_id(SC_dup),
+			    .flags = ACTION_SETUP,
+			    .outcome = { .ret = c->slots.nr } };
+
+	a.args[0] = value_int(shared->slot);
+	return put_prologue(c, &a, res, err);
+}
+
 static int ready_descriptor(struct compiler *c, const struct event *ev, const struct facts *facts,
 			    struct res *res, struct err *err)
 {
@@ -452,6 +464,8 @@ static int ready_descriptor(struct compiler *c, const struct event *ev, const st
 	if (res->slot >= 0) /* as nearly all have one */
 		return 0;
 	fsmodel_fd_info(c->model, res, &info);
+	if (info.shared && info.shared->slot >= 0)
+		return ready_shared(c, info.shared, res, err);
 	buf_clear(&c->path);
 	if (!is_openable(&info))
 		return 0;

@@ -52,6 +52,8 @@ void open_file_unref(struct call *c, struct fsmodel *m, struct open_file *o)
 	if (o->inode && o->inode->locks && c)
 		locks_drop_open(c, o);
 	stream_detach(c, m, o);
+	if (o->found_id)
+		ids_remove(&m->tables->found_opens, o->found_id);
 	if (o->socket)
 		socket_free(m, o);
 	if (o->uring)
@@ -86,6 +88,8 @@ static void descriptor_unref(struct call *c, struct fsmodel *m, struct descripto
 	if (d->refs)
 		return;
 	m->totals.nr_fds--;
+	if (d->open->found == d)
+		d->open->found = NULL;
 	open_file_unref(c, m, d->open);
 	res_bury(m, &d->res, NULL);
 }

@@ -186,6 +186,8 @@ struct fd_info {
 	enum fd_object object;
 	uint32_t flags, mode; /* of the open; type and permissions of the file */
 	uint64_t offset, rdev;
+	const struct res *
+		shared; /* another RES_FD on the same open file that was there at the start; NULL: none */
 	bool lost; /* open before the trace began, and nobody can tell on what */
 	bool real; /* of a pipe, an eventfd, inotify: made by a call of the trace, see res.h */
 };

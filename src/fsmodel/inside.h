@@ -217,6 +217,8 @@ struct open_file {
 	struct stream *in, *out; /* what reads take and writes give */
 	struct socket *socket; /* of OBJECT_SOCKET, may be NULL */
 	struct uring *uring; /* of OBJECT_URING, may be NULL */
+	uint64_t found_id; /* under which the trace told of it, else 0 */
+	struct descriptor *found; /* one that the trace told of, NULL when it is closed */
 	uint8_t object; /* enum object_kind */
 	bool unknown; /* open before the trace began: what it is open on shows as it is used */
 };

@@ -670,6 +670,8 @@ void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_in
 	*ret = (struct fd_info){
 		.object = object_of(o), .flags = o->flags, .offset = o->offset, .real = is_real(o)
 	};
+	if (o->found && o->found != d)
+		ret->shared = &o->found->res;
 	if (o->inode) {
 		ret->mode = o->inode->type | o->inode->mode;
 		ret->rdev = o->inode->rdev;

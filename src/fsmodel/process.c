@@ -257,4 +257,5 @@ void tables_release(struct fsmodel *m)
 	ids_release(&tables->threads);
 	ids_release(&tables->processes);
 	map_release(&tables->listeners);
+	ids_release(&tables->found_opens);
 }

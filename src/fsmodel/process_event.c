@@ -132,7 +132,7 @@ static void found_state(struct call *c)
 		c->fs->umask = (uint32_t)umask & 0777;
 }
 
-static struct open_file *found_open_file(struct call *c)
+static struct open_file *open_found(struct call *c)
 {
 	uint32_t mode = (uint32_t)value_int_or(arg_at(c, 4), 0);
 	uint32_t flags = (uint32_t)value_int_or(arg_at(c, 2), O_RDWR);
@@ -167,20 +167,37 @@ static struct open_file *found_open_file(struct call *c)
 	return o;
 }
 
+/* The open file of a descriptor that was found: another one may be known to share it. */
+static struct open_file *found_open_file(struct call *c)
+{
+	uint64_t id = (uint64_t)value_int_or(arg_at(c, 8), 0);
+	struct ids *known = &c->m->tables->found_opens;
+	struct open_file *o = id ? ids_get(known, id) : NULL;
+
+	if (o)
+		return o;
+	o = open_found(c);
+	o->found_id = id;
+	if (id)
+		ids_set(known, id, o);
+	return o;
+}
+
 static void found_fd(struct call *c)
 {
 	int64_t number = value_int_or(arg_at(c, 0), -1);
+	struct descriptor *d;
 
 	if (number < 0 || number > INT32_MAX) {
 		contradict(c, CONTRADICTION_ARGUMENT, false, "no descriptor can be %lld",
 			   (long long)number);
 		return;
 	}
-	fd_put(c, number, found_open_file(c), value_int_or(arg_at(c, 7), 0));
+	d = fd_put(c, number, found_open_file(c), value_int_or(arg_at(c, 7), 0));
+	if (!d->open->found)
+		d->open->found = d;
 	VEC_PUSH(&c->facts->fds,
-		 ((struct fd_ref){ .where = arg_at(c, 0),
-				   .fd = &fd_table_get(c->thread->files, number)->res,
-				   .made = true }));
+		 ((struct fd_ref){ .where = arg_at(c, 0), .fd = &d->res, .made = true }));
 }
 
 void process_event(struct call *c)

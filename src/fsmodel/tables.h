@@ -232,6 +232,7 @@ struct tables {
 	struct ids processes; /* by pid */
 	struct thread *last; /* of the last event */
 	struct stream *passing; /* streams that have had descriptors passed in them */
+	struct ids found_opens; /* found_fd.open_file -> struct open_file, borrowed */
 	struct map listeners; /* address -> struct open_file, borrowed */
 	uint64_t step; /* counts events */
 	uint64_t nr_copies, nr_copied; /* of descriptors in other tables: alive, and so far */

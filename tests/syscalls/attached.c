@@ -5,8 +5,10 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/kcmp.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -26,14 +28,33 @@ static void *wait_in_call(void *unused)
 	return NULL;
 }
 
+static bool is_shared(int a, int b)
+{
+	return !syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, a, b);
+}
+
+/* They are counted in the order of the descriptors, each once. */
+static unsigned int open_file_of(int fd)
+{
+	unsigned int nr = 0;
+	int i, j;
+
+	for (i = 0; i <= fd; i++) {
+		for (j = 0; j < i && !is_shared(i, j); j++)
+			;
+		nr += j == i && fcntl(i, F_GETFD) >= 0;
+	}
+	return nr;
+}
+
 static void expect_fd(int fd, const char *path, const char *flags, long offset, bool cloexec)
 {
 	struct stat st;
 
 	t_ok(fstat(fd, &st));
-	expect("found_fd(fd=%d, path=%s, flags=%s, offset=%ld, mode=%s, dev=%u:%u, ino=%lu, cloexec=%d)",
+	expect("found_fd(fd=%d, path=%s, flags=%s, offset=%ld, mode=%s, dev=%u:%u, ino=%lu, cloexec=%d, open_file=%u)",
 	       fd, quote_str(path), flags, offset, mode_text(st.st_mode), major(st.st_dev),
-	       minor(st.st_dev), st.st_ino, cloexec);
+	       minor(st.st_dev), st.st_ino, cloexec, open_file_of(fd));
 }
 
 int main(void)

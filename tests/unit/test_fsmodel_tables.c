@@ -350,6 +350,50 @@ static void test_what_was_open_before(void **state)
 	ok("read(fd=8, count=1) = -1 EBADF");
 }
 
+#define FOUND(fd, id) "found_fd(fd=" #fd ", path=\"/f\", flags=O_RDWR, offset=0, open_file=" #id ")"
+
+/* Descriptors that were open before may share their open file, also with another process. */
+static void test_what_was_shared_before(void **state)
+{
+	const struct res *first, *open;
+	struct fd_info info;
+
+	(void)state;
+	ok(FOUND(1, 7));
+	first = touched(RES_FD, 0)->res;
+	open = touched(RES_OPEN, 0)->res;
+	fsmodel_fd_info(m, first, &info);
+	assert_null(info.shared);
+	ok(FOUND(2, 7));
+	assert_ptr_equal(touched(RES_OPEN, 0)->res, open);
+	fsmodel_fd_info(m, touched(RES_FD, 0)->res, &info);
+	assert_ptr_equal(info.shared, first);
+	ok("2/2 " FOUND(1, 7));
+	assert_ptr_equal(touched(RES_OPEN, 0)->res, open);
+	ok(FOUND(3, 8));
+	assert_ptr_not_equal(touched(RES_OPEN, 0)->res, open);
+	ok(FOUND(4, 0));
+	ok(FOUND(5, 0));
+	fsmodel_fd_info(m, touched(RES_FD, 0)->res, &info);
+	assert_null(info.shared);
+
+	ok("write(fd=1, buf=\"abc\", count=3) = 3");
+	ok("write(fd=2, buf=\"abc\", count=3) = 3");
+	expect_range(RES_FILE, TOUCH_WRITE, 3, 6);
+	/* The same number again, and one after all are closed. */
+	ok(FOUND(2, 7));
+	ok("close(fd=1) = 0");
+	ok(FOUND(6, 7));
+	fsmodel_fd_info(m, touched(RES_FD, 0)->res, &info);
+	assert_null(info.shared);
+	ok("close(fd=6) = 0");
+	ok("close(fd=2) = 0");
+	ok("2/2 close(fd=1) = 0");
+	assert_true(how(RES_OPEN) & TOUCH_DELETE);
+	ok(FOUND(2, 7));
+	assert_true(how(RES_OPEN) & TOUCH_CREATE);
+}
+
 static void test_numbers_that_should_be_taken(void **state)
 {
 	(void)state;
@@ -592,6 +636,7 @@ int main(void)
 		TEST(test_sockets_meet_by_address),
 		TEST(test_descriptors_in_messages),
 		TEST(test_what_was_open_before),
+		TEST(test_what_was_shared_before),
 		TEST(test_numbers_that_should_be_taken),
 		TEST(test_unknown_threads),
 		TEST(test_maps),

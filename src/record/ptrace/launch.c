@@ -278,6 +278,14 @@ static int note_descriptor(struct tracer *tr, struct tracee *t, int fd, bool bef
 	ev.args[5] = value_uint(st.st_dev);
 	ev.args[6] = value_uint(st.st_ino);
 	ev.args[7] = value_int(!!(flags & O_CLOEXEC));
+	ev.args[8] =
+		value_uint(open_ids_get(&tr->open_ids,
+					(struct open_id){ .pid = t->tid,
+							  .fd = fd,
+							  .offset = offset,
+							  .flags = flags & ~(uint32_t)O_CLOEXEC,
+							  .is_own = before_exec },
+					&st));
 	ev.enter_ns = ev.exit_ns = tracer_now(tr);
 	r = tracer_emit(tr, t, &ev);
 	arena_release(&a);
@@ -323,6 +331,21 @@ static int note_state(struct tracer *tr, struct tracee *t)
 	return r;
 }
 
+/* Without kcmp, of a program that runs already. */
+static void lose_sharing(struct tracer *tr, const struct tracee *t)
+{
+	struct loss loss = { .kind = LOSS_CALL_UNSEEN,
+			     .pid = (uint32_t)t->pid,
+			     .tid = (uint32_t)t->tid,
+			     .count = tr->open_ids.nr_unknown,
+			     .to_ns = tracer_now(tr),
+			     .note = "kcmp is denied: descriptors that may share an open file" };
+
+	if (loss.count)
+		tracer_put_loss(tr, &loss);
+	tr->open_ids.nr_unknown = 0;
+}
+
 int tracer_note_process(struct tracer *tr, struct tracee *t, bool before_exec)
 {
 	struct dirent *de;
@@ -338,6 +361,7 @@ int tracer_note_process(struct tracer *tr, struct tracee *t, bool before_exec)
 	}
 	if (d)
 		(void)closedir(d);
+	lose_sharing(tr, t);
 	return r ? r : tree_touch_descriptors(tr->tree, t->tid, before_exec, tracer_now(tr));
 }
 

@@ -514,6 +514,7 @@ static int record_run(const struct record_options *o, enum agent_use use, struct
 		put_back(&tr);
 	}
 	found_free(tr.found);
+	open_ids_release(&tr.open_ids);
 	aio_free(tr.aio);
 	stores_free(tr.stores);
 	capture_release(&tr.capture);

@@ -14,6 +14,7 @@
 #include "record/aio.h"
 #include "record/capture.h"
 #include "record/found.h"
+#include "record/open_ids.h"
 #include "record/ptrace/cost.h"
 #include "record/ptrace/jobs.h"
 #include "record/ptrace/tracee.h"
@@ -64,6 +65,7 @@ struct tracer {
 	struct process_memory memory;
 	struct capture capture;
 	struct found *found;
+	struct open_ids open_ids; /* of the descriptors that were there when the recording began */
 	struct aio *aio;
 	struct tree *tree;
 	struct stores *stores; /* through maps */
