@@ -32,7 +32,7 @@ bool tree_has_changed(const struct statx *before, int fd, bool alone)
 {
 	struct statx now;
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &now))
+	if (!tree_stat(fd, "", AT_EMPTY_PATH, &now))
 		return true;
 	return before->stx_size != now.stx_size ||
 	       !tree_same_time(&before->stx_mtime, &now.stx_mtime) ||

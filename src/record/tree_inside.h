@@ -229,8 +229,10 @@ struct tree_object {
 	size_t target_len;
 };
 
-/* Asks what fd is; false when that fails, or must not be asked: then that is counted, and errno is EREMOTE. */
+/* Asks what fd is; false when that fails, or must not be asked (errno is EREMOTE): then that is counted. */
 bool tree_ask(struct tree *t, int fd, struct tree_object *ret);
+/* statx, with the mask that says what is known, or fstatat where that is denied. False: errno says why. */
+bool tree_stat(int fd, const char *path, int flags, struct statx *ret);
 /* File systems that may be a recorded program's (tree_served.c). */
 
 /* Made when it is new. Valid until the next one is made. */

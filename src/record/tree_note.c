@@ -126,8 +126,7 @@ static uint64_t dev_of(const struct statx *st)
 /* how: whether servers are asked. */
 static bool ask_kernel(int fd, int how, struct statx *ret)
 {
-	return !statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | how,
-		      STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, ret);
+	return tree_stat(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | how, ret);
 }
 
 bool tree_ask(struct tree *t, int fd, struct tree_object *ret)
@@ -135,8 +134,10 @@ bool tree_ask(struct tree *t, int fd, struct tree_object *ret)
 	const struct tree_device *device;
 
 	*ret = (struct tree_object){ .fd = fd };
-	if (!ask_kernel(fd, AT_STATX_DONT_SYNC, &ret->st))
+	if (!ask_kernel(fd, AT_STATX_DONT_SYNC, &ret->st)) {
+		t->nr_incomplete++; /* it is there: the call is denied, or a server does not answer */
 		return false;
+	}
 	if (tree_is_served(t, dev_of(&ret->st))) {
 		t->nr_incomplete++;
 		errno = EREMOTE;
@@ -525,9 +526,11 @@ static void note_name(struct tree *t, int dir_fd, const struct tree_object *dir,
 	name_add(&path, name, strlen(name));
 	if (path.cut || tree_find(t, &path))
 		return;
-	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-		  STATX_BASIC_STATS | STATX_BTIME, &o.st))
-		return; /* removed meanwhile */
+	if (!tree_stat(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, &o.st)) {
+		/* Removed meanwhile, or in a directory that may be listed but not searched. */
+		t->nr_incomplete += errno != ENOENT && errno != EACCES;
+		return;
+	}
 	o.st.stx_nlink = nr_links_of(t, &o.st);
 	if (S_ISLNK(o.st.stx_mode)) {
 		n = readlinkat(dir_fd, name, target, sizeof(target));

@@ -121,7 +121,7 @@ static bool ask_identity(int fd, const char *path, int flags, struct tree_identi
 	struct statx st;
 
 	/* Neither number ever changes: no server need be asked. */
-	if (statx(fd, path, flags | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &st))
+	if (!tree_stat(fd, path, flags | AT_STATX_DONT_SYNC, &st))
 		return false;
 	*ret = identity_of(&st);
 	return true;
