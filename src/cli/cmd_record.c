@@ -8,11 +8,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "base/strings.h"
 #include "cli/cli.h"
+#include "cli/record_summary.h"
 #include "record/recorder.h"
 #include "report/filter.h"
 
@@ -32,6 +35,8 @@ struct options {
 	enum record_agent_for agent_for;
 	unsigned int stores; /* of store_words */
 	bool untrusted;
+	bool strict;
+	const char *summary;
 	unsigned int on_death; /* of death_words, or DEATH_UNSET */
 	unsigned int recorder;
 	const char *cache;
@@ -109,6 +114,10 @@ static const struct option_spec specs[] = {
 		   "where it is kept what the agent has found in programs and libraries, so that "
 		   "it need not be looked for again; \"\" for nowhere",
 		   .default_text = "reprise in $XDG_CACHE_HOME or ~/.cache"),
+	OPT_FLAG(0, "strict", struct options, strict,
+		 "exit with 2 if the trace is incomplete, whatever the program did"),
+	OPT_STRING(0, "summary", "FILE", struct options, summary,
+		   "write a summary of the recording to this file, as JSON"),
 	OPT_FLAG('q', "quiet", struct options, quiet, "print no summary"),
 };
 
@@ -350,39 +359,100 @@ static const struct recorder *choose_recorder(const struct options *o)
 	return recorder_find(recorder_words[o->recorder]);
 }
 
-static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
+/* What a user should know of a recording that is over. */
+static void warn(const struct cli *cli, const struct record_options *ro,
+		 const struct record_result *res)
 {
-	struct record_result res;
-	struct err err = { "" };
-
-	if (read_agent_after(&ro->agent_after_calls, &err) < 0 ||
-	    choose_recorder(o)->run(ro, &res, &err) < 0)
-		return cli_fail(cli, &err);
-	if (res.cut_short)
+	if (res->cut_short)
 		cli_warn(cli, "%s: the trace ends before the program: %s", ro->output,
-			 res.why_cut.text);
-	if (res.nr_without_rights)
+			 res->why_cut.text);
+	if (res->nr_without_rights)
 		cli_warn(
 			cli,
 			"%llu program%s without the rights of %s own (set-user-id or capabilities), "
 			"which the kernel does not give to what is traced",
-			(unsigned long long)res.nr_without_rights,
-			res.nr_without_rights == 1 ? " ran" : "s ran",
-			res.nr_without_rights == 1 ? "its" : "their");
-	if (res.is_read)
+			(unsigned long long)res->nr_without_rights,
+			res->nr_without_rights == 1 ? " ran" : "s ran",
+			res->nr_without_rights == 1 ? "its" : "their");
+	if (res->is_read)
 		cli_warn(cli,
 			 "%s: the program has read it while it was written; "
 			 "with --output it can be where the program does not look",
 			 ro->output);
-	if (res.is_gone)
+	if (res->is_gone)
 		cli_warn(cli, "%s has been removed, replaced or cut while it was written",
 			 ro->output);
+}
+
+/* Created before the program runs, so that a failure costs no run. NULL: none is wanted, or it failed. */
+static int open_summary(const struct cli *cli, const struct options *o, FILE **ret)
+{
+	struct err err = { "" };
+	int fd;
+
+	*ret = NULL;
+	if (!o->summary)
+		return CLI_DONE;
+	fd = io_create_file(o->summary, o->force, o->file_mode, &err);
+	if (fd == -EEXIST)
+		return cli_fail_with(cli,
+				     o->force ? "%s is not a regular file"
+					      : "%s is there already; -f replaces it",
+				     o->summary);
+	if (fd < 0)
+		return cli_fail(cli, &err);
+	*ret = fdopen(fd, "w");
+	if (!*ret)
+		return cli_fail_with(cli, "cannot open %s: %s", o->summary, strerror(errno));
+	return CLI_DONE;
+}
+
+static int close_summary(const struct cli *cli, const struct options *o, FILE *summary)
+{
+	int failed = summary ? ferror(summary) : 0;
+
+	if (summary && (fclose(summary) || failed))
+		return cli_fail_with(cli, "cannot write %s: %s", o->summary, strerror(errno));
+	return CLI_DONE;
+}
+
+static int record_into(const struct cli *cli, const struct options *o, struct record_options *ro,
+		       FILE *summary)
+{
+	struct record_result res;
+	struct err err = { "" };
+	int status;
+
+	if (read_agent_after(&ro->agent_after_calls, &err) < 0 ||
+	    choose_recorder(o)->run(ro, &res, &err) < 0) {
+		if (summary) {
+			(void)fclose(summary); /* nothing was written */
+			(void)unlink(o->summary); /* it would be empty */
+		}
+		return cli_fail(cli, &err);
+	}
+	warn(cli, ro, &res);
 	if (!o->quiet)
 		print_summary(ro, &res);
 	free(res.caught);
+	if (summary)
+		record_summary_json(summary, ro, &res);
+	status = close_summary(cli, o, summary);
+	if (status != CLI_DONE)
+		return status;
+	if (o->strict && !record_is_complete(&res))
+		return cli_fail_with(cli, "%s is incomplete", ro->output);
 	if (WIFSIGNALED(res.wait_status))
 		die_alike(WTERMSIG(res.wait_status));
 	return WEXITSTATUS(res.wait_status);
+}
+
+static int record(const struct cli *cli, const struct options *o, struct record_options *ro)
+{
+	FILE *summary;
+	int status = open_summary(cli, o, &summary);
+
+	return status == CLI_DONE ? record_into(cli, o, ro, summary) : status;
 }
 
 static int record_run(const struct cli *cli, void *options, int nr_operands, char **operands)

@@ -36,6 +36,9 @@ enum loss_kind {
 	LOSS_STORES_UNSEEN = 10, /* bytes of files that programs may have stored through maps */
 };
 
+/* Kinds are below this; 0 is none of them. */
+#define LOSS_KIND_MAX 10
+
 /* Values of thread_start.how; names in flags.def (start_how), on disk. */
 enum start_how {
 	START_CLONE = 0,

@@ -80,6 +80,7 @@ struct record_options {
 struct record_result {
 	int wait_status; /* of the command, as waitpid() gives it; attached: 0 */
 	uint64_t nr_events, nr_threads, nr_losses;
+	uint64_t nr_losses_by_kind[LOSS_KIND_MAX]; /* [0]: of no known kind */
 	uint64_t file_bytes;
 	uint64_t elapsed_ns;
 	uint64_t held_ns; /* sum over all threads */

@@ -76,6 +76,7 @@ struct trace_writer {
 	struct trace_feed *feeds;
 	/* Plain counters: nothing is ordered by them. */
 	_Atomic uint64_t next_seq, next_stream, next_blob_block, nr_losses;
+	_Atomic uint64_t nr_losses_by_kind[LOSS_KIND_MAX];
 	/* Reserved room has run out: why, and what had to be refused since. */
 	atomic_int full;
 	_Atomic uint64_t nr_refused, refused_from_ns, refused_to_ns;
@@ -529,6 +530,15 @@ static int put_item(struct trace_feed *f, enum section section, const struct ite
 	return r;
 }
 
+static void count_loss(struct trace_writer *w, const struct value *kind)
+{
+	bool is_known = kind->type == VALUE_INT && kind->u < LOSS_KIND_MAX;
+
+	atomic_fetch_add_explicit(&w->nr_losses, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&w->nr_losses_by_kind[is_known ? kind->u : 0], 1,
+				  memory_order_relaxed);
+}
+
 int trace_feed_item(struct trace_feed *f, const struct item *item)
 {
 	int section = section_of(item->row);
@@ -546,7 +556,7 @@ int trace_feed_item(struct trace_feed *f, const struct item *item)
 	if (r < 0)
 		return r;
 	if (section == SECTION_LEDGER)
-		atomic_fetch_add_explicit(&f->writer->nr_losses, 1, memory_order_relaxed);
+		count_loss(f->writer, &item->args[0]);
 	if (f->sections[section].len >= SECTION_BYTES)
 		seal_section(f, (enum section)section);
 	return 0;
@@ -755,9 +765,13 @@ int trace_writer_sync(struct trace_writer *w, struct err *err)
 struct trace_writer_totals trace_writer_totals(struct trace_writer *w)
 {
 	struct trace_writer_totals t;
+	unsigned int i;
 
 	sink_totals(w->sink, &t);
 	t.nr_streams = w->next_stream;
+	for (i = 0; i < LOSS_KIND_MAX; i++)
+		t.nr_losses_by_kind[i] = w->nr_losses_by_kind[i];
 	t.nr_losses = w->nr_losses + !!w->full; /* closing will say so */
+	t.nr_losses_by_kind[LOSS_EVENTS_LOST] += !!w->full;
 	return t;
 }

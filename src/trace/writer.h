@@ -129,6 +129,7 @@ MUST_CHECK int trace_writer_sync(struct trace_writer *w, struct err *err);
 
 struct trace_writer_totals {
 	uint64_t nr_events, nr_streams, nr_blobs, blob_bytes, nr_losses;
+	uint64_t nr_losses_by_kind[LOSS_KIND_MAX]; /* [0]: of kinds that are not known here */
 	uint64_t file_bytes;
 };
 

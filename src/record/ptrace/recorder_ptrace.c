@@ -380,15 +380,20 @@ static void take_totals(struct tracer *tr)
 	tr->res->nr_events = totals.nr_events;
 	tr->res->file_bytes = totals.file_bytes;
 	tr->res->nr_losses = totals.nr_losses;
+	memcpy(tr->res->nr_losses_by_kind, totals.nr_losses_by_kind,
+	       sizeof(tr->res->nr_losses_by_kind));
 }
 
-/* The program, or somebody else, has removed what was written, or cut it, or put another in its place. */
-static bool is_gone(const struct tracer *tr)
+/* The program, or somebody else, may have removed what was written, or cut it, or put another in its place. */
+static void look_at_trace(struct tracer *tr)
 {
+	struct record_result *res = tr->res;
 	struct stat st;
 
-	return stat(tr->o->output, &st) < 0 || st.st_ino != tr->capture.own_ino ||
-	       st.st_dev != tr->capture.own_dev || (uint64_t)st.st_size < tr->res->file_bytes;
+	res->is_gone = stat(tr->o->output, &st) < 0 || st.st_ino != tr->capture.own_ino ||
+		       st.st_dev != tr->capture.own_dev || (uint64_t)st.st_size < res->file_bytes;
+	if (!res->is_gone)
+		res->file_bytes = (uint64_t)st.st_size; /* closing added to it */
 }
 
 static void finish(struct tracer *tr)
@@ -404,7 +409,7 @@ static void finish(struct tracer *tr)
 	take_totals(tr);
 	r = trace_writer_close(tr->writer, &why);
 	tr->writer = NULL;
-	tr->res->is_gone = is_gone(tr);
+	look_at_trace(tr);
 	tr->res->is_read = tr->nr_own_reads;
 	/* The program did what it did; that its trace is not whole is told beside that. */
 	if (r == -EXFULL)
