@@ -42,15 +42,6 @@ static size_t text_bytes(void)
 	return ((size_t)(__stop_agent_text - __start_agent_text) + 7) / 8 * 8;
 }
 
-static int64_t call_map_text(const struct remote *r)
-{
-	return remote_call(r, SYS_mmap,
-			   (uint64_t[]){ r->a->base, text_bytes() + sizeof(struct orders),
-					 PROT_READ | PROT_EXEC,
-					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-					 UINT64_MAX, 0 });
-}
-
 static const uint8_t syscall_insn[] = { 0x0f, 0x05 };
 
 /* Of the code that the kernel has put there: it is the same everywhere, so we look at our own. 0: none. */
@@ -68,42 +59,60 @@ static uint64_t find_in_vdso(const struct tracee *t, const struct maps *m)
 	return remote_is_syscall(t, found) ? found : 0;
 }
 
-/* By an instruction that is lent where the program begins. */
-static int64_t map_by_lent(struct remote *r)
+/* By what the thread makes calls before the agent is there, and when it is gone again. */
+struct door {
+	struct remote r;
+	bool is_lent; /* where the program goes on, for as long as it takes */
+};
+
+static int64_t call_by(const struct door *d, long nr, const uint64_t args[6])
 {
 	uint8_t kept[sizeof(syscall_insn)];
 	int64_t ret;
 
-	if (!remote_read(r->t, r->at, kept, sizeof(kept)) ||
-	    !remote_write(r->t, r->at, syscall_insn, sizeof(syscall_insn)))
+	if (!d->is_lent)
+		return remote_call(&d->r, nr, args);
+	if (!remote_read(d->r.t, d->r.at, kept, sizeof(kept)) ||
+	    !remote_write(d->r.t, d->r.at, syscall_insn, sizeof(syscall_insn)))
 		return -EFAULT;
-	ret = call_map_text(r);
-	return remote_write(r->t, r->at, kept, sizeof(kept)) ? ret : -EFAULT;
+	ret = remote_call(&d->r, nr, args);
+	/* Without it the program could not go on. */
+	if (!remote_write(d->r.t, d->r.at, kept, sizeof(kept)))
+		remote_poke(d->r.t, d->r.at, kept, sizeof(kept));
+	return ret;
+}
+
+static size_t all_text_bytes(void)
+{
+	return text_bytes() + sizeof(struct orders);
 }
 
 /* syscall: the address of an instruction that the program has; 0: none is known. */
-static int64_t map_text(const struct agent *a, struct tracee *t, uint64_t syscall,
-			const struct maps *m)
+static bool map_text(const struct agent *a, struct tracee *t, uint64_t syscall,
+		     const struct maps *m, struct door *ret)
 {
+	uint64_t args[] = { a->base,
+			    all_text_bytes(),
+			    PROT_READ | PROT_EXEC,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			    UINT64_MAX,
+			    0 };
 	struct user_regs_struct regs;
-	struct remote r = { .a = a, .t = t, .at = syscall };
-	int64_t ret;
 
 	/* With a gs of its own the agent could not find its state. */
 	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0 || regs.cs != REGISTERS_CODE_64 ||
 	    regs.gs_base || regs.gs)
-		return -EOPNOTSUPP;
+		return false;
 	if (syscall && !remote_is_syscall(t, syscall))
-		return -EOPNOTSUPP;
+		return false;
+	*ret = (struct door){ .r = { .a = a, .t = t, .at = syscall } };
 	if (!syscall)
-		r.at = find_in_vdso(t, m);
-	if (r.at) {
-		ret = call_map_text(&r);
-	} else {
-		r.at = regs.rip;
-		ret = map_by_lent(&r);
+		ret->r.at = find_in_vdso(t, m);
+	if (!ret->r.at) {
+		ret->r.at = regs.rip;
+		ret->is_lent = true;
 	}
-	return ret < 0 || ret == (int64_t)a->base ? ret : -EFAULT;
+	return call_by(ret, SYS_mmap, args) == (int64_t)a->base;
 }
 
 /* Where stubs will be needed: near each text, as far as one area does not serve several. */
@@ -205,9 +214,25 @@ static void unmap(const struct agent *a, struct tracee *t, int64_t at, uint64_t 
 		(void)remote_call(&r, SYS_munmap, (uint64_t[]){ (uint64_t)at, bytes, 0, 0, 0, 0 });
 }
 
-/* Lets the program map the memory that we have behind the descriptors. */
-static bool map_shared(struct tracer *tr, struct tracee *t, struct agent_space *space,
-		       const struct maps *m)
+/* The places that were chosen were free: what is there now is ours. */
+static void unmap_chosen(const struct agent *a, struct tracee *t, struct agent_image *im,
+			 const uint64_t *areas, unsigned int nr_areas)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_areas; i++)
+		unmap(a, t, (int64_t)areas[i], AREA_BYTES_OF_STUBS);
+	if (im->common)
+		unmap(a, t, (int64_t)im->common, WIRE_COMMON_BYTES + slots_first_bytes(a));
+	im->is_large = true; /* not for others, as it may be mapped elsewhere */
+}
+
+/*
+ * Writes the agent, and lets the program map the memory that we have behind the
+ * descriptors. 0: it cannot; -errno: the agent itself is not there.
+ */
+static int map_shared(struct tracer *tr, struct tracee *t, struct agent_space *space,
+		      const struct maps *m)
 {
 	struct agent_image *im = space->image;
 	uint64_t areas[AREAS_MAX];
@@ -217,11 +242,14 @@ static bool map_shared(struct tracer *tr, struct tracee *t, struct agent_space *
 
 	choose_places(im, m);
 	nr = give_orders(tr->agent, im, areas, nr_areas, &o);
-	if (!write_text(tr->agent, t, &o) ||
-	    remote_make_list(tr->agent, t,
+	if (!write_text(tr->agent, t, &o))
+		return -EFAULT;
+	if (remote_make_list(tr->agent, t,
 			     tr->agent->base + text_bytes() + offsetof(struct orders, calls), nr,
-			     done) < 0)
-		return false;
+			     done) < 0) {
+		unmap_chosen(tr->agent, t, im, areas, nr_areas);
+		return -EFAULT;
+	}
 	im->common = (uint64_t)done[nr_areas + 1];
 	im->remote = (uint64_t)done[nr_areas + 4];
 	for (i = 0; i < nr_areas; i++) {
@@ -229,10 +257,10 @@ static bool map_shared(struct tracer *tr, struct tracee *t, struct agent_space *
 			agent_add_area(space, areas[i]);
 	}
 	if (are_ours(t, tr->agent, im))
-		return true;
+		return 1;
 	unmap(tr->agent, t, done[nr_areas + 1], WIRE_COMMON_BYTES);
 	unmap(tr->agent, t, done[nr_areas + 4], slots_first_bytes(tr->agent));
-	return false;
+	return 0;
 }
 
 /* Its first slot is for those that get none, and tells it from other memory. */
@@ -307,7 +335,21 @@ static bool map_made_there(struct tracer *tr, struct tracee *t, struct agent_ima
 	im->common = (uint64_t)common;
 	im->has_own_rules = true;
 	begin_image(tr, im);
-	return remote >= 0 && common >= 0;
+	if (remote >= 0 && common >= 0)
+		return true;
+	unmap(tr->agent, t, remote, slots_first_bytes(tr->agent));
+	unmap(tr->agent, t, common, WIRE_COMMON_BYTES);
+	return false;
+}
+
+/* What could not be made whole goes again, as if nobody had come. */
+static void undo(const struct door *d, const struct agent_space *space)
+{
+	unsigned int i;
+
+	for (i = 0; i < space->nr_areas; i++)
+		unmap(d->r.a, d->r.t, (int64_t)space->areas[i].start, AREA_BYTES_OF_STUBS);
+	(void)call_by(d, SYS_munmap, (uint64_t[]){ d->r.a->base, all_text_bytes(), 0, 0, 0, 0 });
 }
 
 /* What it shares with us could be used against us, or against it by who can look at us. */
@@ -326,7 +368,9 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 					 ? NULL
 					 : agent_new_image(tr->agent);
 	struct maps m = { 0 };
-	bool is_in;
+	struct door door;
+	bool has_text;
+	int is_in = 0;
 
 	if (!im)
 		return false; /* recorded by the tracer alone */
@@ -335,10 +379,15 @@ bool agent_enter_process(struct tracer *tr, struct tracee *t, uint64_t syscall)
 	begin_image(tr, im);
 	maps_read(t, &m);
 	outlive_guard(tr, t, true);
-	is_in = map_text(tr->agent, t, syscall, &m) >= 0 &&
-		(map_shared(tr, t, space, &m) || map_made_there(tr, t, im, &m));
+	has_text = map_text(tr->agent, t, syscall, &m, &door);
+	if (has_text)
+		is_in = map_shared(tr, t, space, &m);
+	if (has_text && !is_in)
+		is_in = map_made_there(tr, t, im, &m);
+	if (has_text && is_in <= 0)
+		undo(&door, space);
 	outlive_guard(tr, t, false);
-	if (!is_in) {
+	if (is_in <= 0) {
 		maps_release(&m);
 		agent_free_image(tr->agent, im);
 		free(space);

@@ -243,6 +243,8 @@ bool remote_is_syscall(const struct tracee *t, uint64_t addr);
 bool remote_put_back(struct tracee *t, uint64_t syscall);
 /* Writes where the program may not. */
 bool remote_write(const struct tracee *t, uint64_t addr, const void *p, size_t len);
+/* The same of a few bytes, by ptrace(2): for what must not fail. */
+void remote_poke(const struct tracee *t, uint64_t addr, const void *p, size_t len);
 bool remote_read(const struct tracee *t, uint64_t addr, void *p, size_t len);
 
 /* texts.c: patching. */

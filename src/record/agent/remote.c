@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -52,6 +53,18 @@ static bool wait_for_stop(pid_t tid, int *ret_status)
 	return true;
 }
 
+/*
+ * What the thread itself has done wrong while it worked for us, where the agent is not as
+ * it should be: the program is not to blame, and gets no signal for it.
+ */
+static bool is_fault(pid_t tid, int signo)
+{
+	siginfo_t si;
+
+	return (signo == SIGSEGV || signo == SIGBUS || signo == SIGILL || signo == SIGFPE) &&
+	       !ptrace(PTRACE_GETSIGINFO, tid, NULL, &si) && si.si_code > 0;
+}
+
 /* Lets the thread go until it traps; a call may stop once more for the filter. */
 static int run_to_trap(const struct remote *r, int request, struct early_signals *early)
 {
@@ -67,7 +80,7 @@ static int run_to_trap(const struct remote *r, int request, struct early_signals
 			continue;
 		if (WSTOPSIG(status) == SIGTRAP)
 			return 0;
-		if (early->nr == EARLY_SIGNALS_MAX)
+		if (early->nr == EARLY_SIGNALS_MAX || is_fault(tid, WSTOPSIG(status)))
 			return -EFAULT; /* the instruction is not there, or the program is at its end */
 		early->signo[early->nr++] = WSTOPSIG(status);
 	}
@@ -248,4 +261,17 @@ bool remote_read(const struct tracee *t, uint64_t addr, void *p, size_t len)
 	struct iovec local = { p, len }, remote = { (void *)(uintptr_t)addr, len };
 
 	return process_vm_readv(t->tid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+}
+
+void remote_poke(const struct tracee *t, uint64_t addr, const void *p, size_t len)
+{
+	long word;
+
+	assert(len <= sizeof(word));
+	errno = 0;
+	word = ptrace(PTRACE_PEEKTEXT, t->tid, (void *)(uintptr_t)addr, NULL);
+	if (errno)
+		return; /* it is gone */
+	memcpy(&word, p, len);
+	(void)ptrace(PTRACE_POKETEXT, t->tid, (void *)(uintptr_t)addr, (void *)word);
 }
