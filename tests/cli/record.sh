@@ -34,6 +34,25 @@ for recorder in ptrace auto; do
 		ok $? "$recorder: statx fails with $error"
 	done
 done
+# A filter cannot be had: calls are recorded all the same, by ptrace, and the summary says why.
+if [ "$(uname -m)" = x86_64 ]; then # else there is no agent
+	for calls in seccomp:ENOSYS,prctl seccomp,prctl; do
+		denied $calls --summary=s -f sh -c 'echo hello; exit 3'
+		[ $? -eq 3 ] && grep -q hello out && grep -q 'no agent: it needs a seccomp filter, which is refused' err &&
+			run 0 check r.trace && run 0 show --json -c write r.trace && jsonl 'len(d) == 1'
+		ok $? "auto: $calls"
+		denied $calls --calls=write -f sh -c 'echo hello; exit 3'
+		[ $? -eq 3 ] && run 0 show --json r.trace && jsonl '[e["call"] for e in d if e["call"] in ("write", "read", "openat")] == ["write"]'
+		ok $? "auto, chosen calls: $calls"
+		denied $calls --recorder=inproc sh -c 'echo hello; exit 3'
+		[ $? -eq 2 ] && says 'it needs a seccomp filter, which is refused' && [ ! -e r.trace ]
+		ok $? "inproc: $calls"
+	done
+	denied seccomp --recorder=inproc sh -c 'echo hello; exit 3'
+	[ $? -eq 3 ] && run 0 check r.trace && run 0 show --json -c write r.trace && jsonl 'len(d) == 1'
+	ok $? 'inproc: seccomp is denied, but prctl is not'
+fi
+
 # summary EXPRESSION: true of the JSON document d in the file s
 summary() {
 	cp s out && json "$1"

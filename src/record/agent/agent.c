@@ -43,6 +43,7 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 {
 	struct agent *a;
 	unsigned int nr;
+	int refusal;
 
 	if (tr->o->attach_pid)
 		return err_set(err, -EOPNOTSUPP,
@@ -52,6 +53,10 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 			err, -EOPNOTSUPP,
 			"a program with the net under it cannot go on when the recorder is killed: "
 			"--on-death=continue can be had with --net=off or --recorder=ptrace");
+	refusal = filter_refusal();
+	if (refusal)
+		return err_set(err, -EOPNOTSUPP, "it needs a seccomp filter, which is refused: %s",
+			       strerror(refusal));
 	a = xcalloc(1, sizeof(*a));
 	a->base = choose_base();
 	a->serves_all = tr->o->agent_for == RECORD_AGENT_FOR_ALL;

@@ -11,12 +11,16 @@
  * that it hands to a tracer (which it has not: the call must fail) comes with
  * the program's number instead of our mark.
  */
+#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "model/wire.h"
@@ -246,4 +250,53 @@ void filter_build_tell(uint16_t mark, const struct agent *agent, struct sock_fpr
 	put(p, BPF_RET | BPF_K, SECCOMP_RET_TRACE | mark, 0, 0);
 	put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 	*ret = (struct sock_fprog){ .len = (unsigned short)p->len, .filter = p->code };
+}
+
+/*
+ * Kernels before 5.16 take programs with a filter for sandboxes, and let them run slower, without
+ * some guessing ahead, unless asked not to; kernels before 4.17 cannot be asked, nor by prctl,
+ * which may be allowed where seccomp is denied.
+ */
+static bool set_filter(const struct sock_fprog *filter)
+{
+	return !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+			filter) ||
+	       !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter) ||
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter, 0, 0);
+}
+
+bool filter_install(const struct sock_fprog *filter)
+{
+	/* Root may do without, and then set-user-id programs keep working. */
+	return set_filter(filter) ||
+	       (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && set_filter(filter));
+}
+
+/* A process of its own tries, as a filter cannot be taken back. */
+static int try_filter(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog filter = { .len = 1, .filter = &allow };
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(filter_install(&filter) ? 0 : errno & 0xff);
+	if (pid < 0)
+		return errno;
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return errno;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+}
+
+int filter_refusal(void)
+{
+	uint32_t action = SECCOMP_RET_TRACE;
+
+	/* Kernels before 4.14 do not know the question. */
+	if (!syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) || errno == EINVAL)
+		return 0;
+	return try_filter();
 }

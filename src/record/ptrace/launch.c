@@ -5,11 +5,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -74,17 +72,6 @@ static bool wait_for_byte(int fd)
 	return n == 1;
 }
 
-/*
- * Kernels before 5.16 take programs with a filter for sandboxes, and let them run slower, without
- * some guessing ahead, unless asked not to; kernels before 4.17 cannot be asked.
- */
-static bool set_filter(const struct sock_fprog *filter)
-{
-	return !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-			filter) ||
-	       (errno == EINVAL && !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter));
-}
-
 /* In the child. What is done here is not recorded; the execve is. */
 static NORETURN void child_main(struct launch *l)
 {
@@ -96,17 +83,13 @@ static NORETURN void child_main(struct launch *l)
 	if (write(l->go[1], "", 1) != 1 || !wait_for_byte(l->go[1]))
 		_exit(127); /* the recorder has died: nobody would see what the command does */
 	(void)sigprocmask(SIG_SETMASK, &l->signals->mask, NULL);
-	if (l->filter.len) {
-		/* Root may do without, and then set-user-id programs keep working. */
-		if (!set_filter(&l->filter) &&
-		    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || !set_filter(&l->filter)))
-			goto failed;
-	}
+	if (l->filter.len && !filter_install(&l->filter))
+		goto failed;
 	for (i = 0; i < l->nr_trials; i++)
 		(void)syscall(SYS_getppid);
 	execv(l->path, l->argv);
 failed:
-	_exit(127); /* the tracer has seen the execve's error */
+	_exit(127); /* the tracer has seen the execve's error, or none, for want of the filter */
 }
 
 unsigned long tracer_options(const struct tracer *tr)
@@ -205,7 +188,8 @@ int tracer_launch(struct tracer *tr, struct err *err)
 	int r;
 
 	/* Without a tracer the calls of a filtered program fail: if it may outlive us it gets none. */
-	if (tr->agent || (tr->o->wanted && tr->o->on_death == RECORD_DIE_TOO)) {
+	if (tr->agent ||
+	    (tr->o->wanted && tr->o->on_death == RECORD_DIE_TOO && !filter_refusal())) {
 		/* Programs choose small numbers; another one each time, that none can count on it. */
 		tr->filter_mark = (uint16_t)(0x8000 | tr->start_ns);
 		if (agent_is_netless(tr))

@@ -362,8 +362,10 @@ static int run_tracer(struct tracer *tr, struct err *err)
 	/* Of calls that make no stops nothing is measured. */
 	tr->res->slowdown_percent =
 		agent_nr_events(tr->agent) ? 0 : cost_slowdown_percent(&tr->cost);
-	if (!r && tr->child && !tr->started)
+	if (!r && tr->child && !tr->started && tr->exec_err)
 		r = err_set(err, -tr->exec_err, "cannot run %s", tr->path);
+	else if (!r && tr->child && !tr->started && WIFEXITED(tr->res->wait_status))
+		r = err_set(err, -EPERM, "cannot run %s with a seccomp filter", tr->path);
 	command_pid = 0;
 	signals_restore(&tr->signals);
 	outgrow_files(&tr->signals);

@@ -191,6 +191,10 @@ void filter_build(const bool *wanted, uint16_t mark, const struct agent *agent,
 void filter_build_tell(uint16_t mark, const struct agent *agent, struct sock_fprog *ret);
 /* Whether such a call, or a variant of it, is recorded, or seen for another reason. */
 bool filter_wants_nr(const bool *wanted, unsigned int nr);
+/* For the calling process, for ever; false: it is refused, and errno says why. */
+MUST_CHECK bool filter_install(const struct sock_fprog *filter);
+/* An errno: no process of ours may have a filter, as in a sandbox that denies seccomp(2); else 0. */
+int filter_refusal(void);
 
 /* Puts the dispositions back; also called in the child. */
 void signals_restore(const struct signals *s);
