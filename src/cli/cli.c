@@ -20,6 +20,8 @@
 #include "base/mem.h"
 #include "base/strings.h"
 
+const char *const cli_one_device_words[] = { "yes", "no", NULL };
+
 #define OUT_BUFFER_BYTES ((size_t)64 << 10)
 
 struct cli_output {

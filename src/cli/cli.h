@@ -75,6 +75,13 @@ struct progress *cli_progress_begin(const struct cli *cli, const char *label, co
 	OPT_MODE(0, "file-mode", "MODE", struct_type, field,                                       \
 		 "permissions of the file that is written, in octal", .default_text = "600")
 
+/* In every command that writes below DIR; 1: no. */
+extern const char *const cli_one_device_words[];
+#define OPT_ONE_DEVICE(struct_type, field)                                                         \
+	OPT_CHOICE(0, "one-device", "WHICH", struct_type, field, cli_one_device_words,             \
+		   "yes: fail if something is mounted below DIR; no: use what is mounted there "   \
+		   "too")
+
 /* For main(). */
 void cli_open(struct cli *cli);
 /*

@@ -18,7 +18,7 @@
 
 struct init_options {
 	bool force, overlay, delta, whole, privileged, json, quiet;
-	unsigned int cache, on_conflict;
+	unsigned int cache, on_conflict, many_devices;
 	uint64_t jobs, sparse_over_bytes;
 };
 
@@ -41,6 +41,7 @@ static const struct option_spec init_specs[] = {
 		   "when two traces say different things of a path: fail, or the first is right"),
 	OPT_FLAG(0, "privileged-metadata", struct init_options, privileged,
 		 "apply owners, set-id bits, capabilities and trusted attributes too"),
+	OPT_ONE_DEVICE(struct init_options, many_devices),
 	OPT_SIZE(0, "sparse-over", "SIZE", struct init_options, sparse_over_bytes,
 		 "files without kept content that are larger are made as holes",
 		 .default_text = "1G, less when space is short"),
@@ -268,6 +269,7 @@ static int create(const struct cli *cli, const struct init_options *o, const str
 		.only_repair = o->delta,
 		.whole = o->whole,
 		.privileged_metadata = o->privileged,
+		.cross_mounts = o->many_devices,
 		.jobs = (unsigned int)(o->jobs < SNAPSHOT_JOBS_MAX ? o->jobs : SNAPSHOT_JOBS_MAX),
 		.sparse_over_bytes = o->sparse_over_bytes,
 		.cache = (enum snapshot_cache)o->cache,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* reprise replay: perform plans in a directory and say how faithfully. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "plan/plan.h"
 #include "replay/run.h"
 #include "replay/run_trace.h"
+#include "snapshot/contain.h"
 
 #define LANES_SHOWN 100
 
@@ -33,7 +35,7 @@ struct options {
 	struct order_choice order;
 	struct block_options block;
 	struct part_choice part;
-	unsigned int cache;
+	unsigned int cache, many_devices;
 	bool no_init;
 	uint64_t loops, stall_ns, min_free_bytes, max_file_bytes, perturb, top;
 };
@@ -95,6 +97,7 @@ static const struct option_spec specs[] = {
 		 "run with DIR as root directory only, where the system allows no namespaces"),
 	OPT_FLAG(0, "privileged-metadata", struct options, privileged_metadata,
 		 "apply owners, set-id bits and security attributes"),
+	OPT_ONE_DEVICE(struct options, many_devices),
 	OPT_SIZE(0, "min-free", "SIZE", struct options, min_free_bytes,
 		 "end the run when the target has less left, 0: use all of it",
 		 .default_text = "a 64th, 64M at most"),
@@ -263,6 +266,16 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 	return r;
 }
 
+/* Also where no tree was made. */
+static int check_mounts(const char *dir, struct err *err)
+{
+	AUTO_CLOSE int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open %s", dir);
+	return contain_check_mounts(fd, err);
+}
+
 /* Nobody else makes, repairs or runs in DIR meanwhile. */
 static int take_turn(const struct cli *cli, const struct options *o, struct prepare_options *po,
 		     const struct prepared *p, const char *dir, int *lock_fd)
@@ -274,6 +287,8 @@ static int take_turn(const struct cli *cli, const struct options *o, struct prep
 	if (!o->no_init)
 		r = prepare_tree(cli, po, p, dir);
 	if (r == CLI_DONE && *lock_fd < 0 && snapshot_lock(dir, lock_fd, &err) < 0)
+		r = cli_fail(cli, &err);
+	if (r == CLI_DONE && !o->many_devices && check_mounts(dir, &err) < 0)
 		r = cli_fail(cli, &err);
 	return r;
 }
@@ -339,6 +354,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.pin = o->pin,
 		.no_contain = o->no_contain,
 		.privileged_metadata = o->privileged_metadata,
+		.cross_mounts = o->many_devices,
 		.output = o->output,
 		.replace = o->force,
 		.file_mode = o->file_mode,
@@ -353,6 +369,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.part = o->part,
 		.cache = (enum snapshot_cache)o->cache,
 		.privileged_metadata = o->privileged_metadata,
+		.cross_mounts = o->many_devices,
 		.quiet = o->quiet,
 		.stop = &interrupted,
 	};

@@ -141,6 +141,7 @@ static int make_tree(const struct cli *cli, const struct prepare_options *o,
 {
 	struct snapshot_options so = { .cache = o->cache,
 				       .privileged_metadata = o->privileged_metadata,
+				       .cross_mounts = o->cross_mounts,
 				       .locked = o->locked,
 				       .stop = o->stop };
 	struct snapshot_result res;

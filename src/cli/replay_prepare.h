@@ -11,7 +11,7 @@ struct prepare_options {
 	struct order_choice order;
 	struct part_choice part;
 	enum snapshot_cache cache;
-	bool privileged_metadata, quiet;
+	bool privileged_metadata, cross_mounts, quiet;
 	bool locked; /* the caller holds the lock of DIR */
 	const volatile sig_atomic_t *stop;
 };

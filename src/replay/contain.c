@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -85,15 +86,28 @@ static unsigned long kept_flags(const struct statvfs *st)
 	return flags;
 }
 
-static int mount_root(const char *dir, struct err *err)
+/* What is mounted below it keeps its own flags, but gets these too. */
+static int forbid_devices_below(const char *dir, struct err *err)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
+
+	if (syscall(SYS_mount_setattr, AT_FDCWD, ".", AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return err_set(err, -errno, "cannot forbid devices in what is mounted below %s",
+			       dir);
+	return 0;
+}
+
+static int mount_root(const char *dir, bool cross_mounts, struct err *err)
 {
 	struct statvfs st;
 
-	if (mount(dir, dir, NULL, MS_BIND, NULL) < 0)
+	if (mount(dir, dir, NULL, MS_BIND | (cross_mounts ? MS_REC : 0), NULL) < 0)
 		return err_set(err, -errno, "cannot mount %s as a root directory", dir);
 	/* The new mount lies upon the directory: it must be entered by name. */
 	if (chdir(dir) < 0 || statvfs(".", &st) < 0)
 		return err_set(err, -errno, "cannot enter %s", dir);
+	if (cross_mounts)
+		return forbid_devices_below(dir, err);
 	if (mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | kept_flags(&st),
 		  NULL) < 0)
 		return err_set(err, -errno, "cannot forbid devices in %s", dir);
@@ -165,7 +179,7 @@ static int change_root(struct err *err)
 	return 0;
 }
 
-int contain_enter(const char *dir, int *ret_null_fd, struct err *err)
+int contain_enter(const char *dir, bool cross_mounts, int *ret_null_fd, struct err *err)
 {
 	int r = enter_namespaces(err);
 
@@ -175,7 +189,7 @@ int contain_enter(const char *dir, int *ret_null_fd, struct err *err)
 	if (!r)
 		r = open_null(ret_null_fd, err);
 	if (!r)
-		r = mount_root(dir, err);
+		r = mount_root(dir, cross_mounts, err);
 	if (!r)
 		r = mount_devices(err);
 	if (!r)

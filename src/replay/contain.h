@@ -5,12 +5,15 @@
  * the directory has an entry of that name: dev/null, zero, full, urandom; random
  * is urandom, tty is null. They are there read-only: to be used, not changed. No
  * other device can be opened, no set-id bit has an effect, what is mounted
- * below the directory is not visible, and /proc is what the directory has there.
+ * below the directory is visible only on request, and /proc is what the directory
+ * has there.
  *
  * What was open before stays open: the caller closes what shall not be reached.
  */
 #ifndef REPLAY_CONTAIN_H
 #define REPLAY_CONTAIN_H
+
+#include <stdbool.h>
 
 #include "base/attrs.h"
 #include "base/err.h"
@@ -19,8 +22,9 @@
  * In a mount namespace of its own, and a user namespace too when the rights
  * want it: the process must have one thread. On failure it is in no state to go
  * on. *ret_null_fd becomes the null device, read-only like the others.
+ * cross_mounts: with what is mounted below the directory.
  */
-MUST_CHECK int contain_enter(const char *dir, int *ret_null_fd, struct err *err);
+MUST_CHECK int contain_enter(const char *dir, bool cross_mounts, int *ret_null_fd, struct err *err);
 
 /* Only as root directory: for systems that refuse the above. The null device is the system's own. */
 MUST_CHECK int contain_chroot(const char *dir, int *ret_null_fd, struct err *err);

@@ -508,8 +508,9 @@ static int prepare(struct run *run, const char *const *plans, unsigned int nr_pl
 	if (!r)
 		r = set_limits(run, err);
 	if (!r)
-		r = run->o->no_contain ? contain_chroot(dir, &run->null_fd, err)
-				       : contain_enter(dir, &run->null_fd, err);
+		r = run->o->no_contain
+			    ? contain_chroot(dir, &run->null_fd, err)
+			    : contain_enter(dir, run->o->cross_mounts, &run->null_fd, err);
 	if (r < 0)
 		return r;
 	if (stat("/", &run->root_stat) < 0)

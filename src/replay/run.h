@@ -50,6 +50,7 @@ struct run_options {
 	bool no_copy_reads; /* reads of 32 KiB and more whose data is not verified are sent to the null device */
 	bool pin; /* each lane to a core, in turn */
 	bool no_contain;
+	bool cross_mounts; /* what is mounted below DIR can be reached */
 	bool privileged_metadata; /* owners and set-id bits are applied */
 	const char *output; /* the trace of the run; NULL: none */
 	bool drop_cache; /* what a prologue brought into memory is dropped before the clock starts */

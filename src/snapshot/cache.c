@@ -13,9 +13,10 @@
 static int open_file(struct worker *w, const struct snapshot_entry *e)
 {
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-	int fd = contain_open(w->c->dir_fd, e->path, flags | O_NOATIME);
+	int fd = contain_open(w->c->dir_fd, e->path, flags | O_NOATIME, w->c->o->cross_mounts);
 
-	return fd == -EPERM ? contain_open(w->c->dir_fd, e->path, flags) : fd;
+	return fd == -EPERM ? contain_open(w->c->dir_fd, e->path, flags, w->c->o->cross_mounts)
+			    : fd;
 }
 
 /* Files that we may not read are left alone in both. */

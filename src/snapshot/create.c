@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/strings.h"
+#include "snapshot/contain.h"
 #include "snapshot/inside.h"
 
 /* DIR. */
@@ -101,9 +102,11 @@ static int open_trash(struct creation *c, struct err *err)
 {
 	if (mkdirat(c->state_fd, "trash", 0700) && errno != EEXIST)
 		return err_set(err, -errno, "cannot make %s/" SNAPSHOT_RESERVED "/trash", c->dir);
-	c->trash_fd = openat(c->state_fd, "trash", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	c->trash_fd =
+		contain_open(c->state_fd, "trash", O_RDONLY | O_DIRECTORY, c->o->cross_mounts);
 	if (c->trash_fd < 0)
-		return err_set(err, -errno, "cannot open %s/" SNAPSHOT_RESERVED "/trash", c->dir);
+		return err_set(err, c->trash_fd, "cannot open %s/" SNAPSHOT_RESERVED "/trash",
+			       c->dir);
 	return 0;
 }
 
@@ -494,6 +497,8 @@ int snapshot_create(struct snapshot *s, const char *dir, const struct snapshot_o
 	(void)sigaddset(&too_large, SIGXFSZ);
 	(void)pthread_sigmask(SIG_BLOCK, &too_large, &old); /* with these words it cannot fail */
 	r = open_dir(dir, &c.dir_fd, err);
+	if (!r && !options->cross_mounts)
+		r = contain_check_mounts(c.dir_fd, err);
 	if (!r && fstat(c.dir_fd, &st))
 		r = err_set(err, -errno, "cannot stat %s", dir);
 	if (!r) {

@@ -8,7 +8,8 @@
  *    used relative to an open directory that was reached from DIR without
  *    following a symlink, and no symlink is followed at its end. A file that has
  *    a name which is not of the tree (a hard link out of DIR, perhaps) is
- *    replaced, never written to.
+ *    replaced, never written to. What is mounted below DIR is not entered, unless
+ *    asked for.
  * 2. DIR/.reprise (snapshot/state.h) says what was made, and by which inode and
  *    time of change each entry is known again. What is still the same since is
  *    not looked at again; everything else is compared and repaired.
@@ -41,6 +42,7 @@ struct snapshot_options {
 	bool only_repair; /* fail unless the directory holds a former init */
 	bool whole; /* compare everything, whatever the notes of the last time say */
 	bool privileged_metadata; /* owners, set-id bits, attributes that need rights */
+	bool cross_mounts; /* also what is mounted below DIR; else that is an error */
 	unsigned int jobs; /* threads; 0: as many as there are cores */
 	uint64_t
 		sparse_over_bytes; /* larger files without content are made as holes; 0: the default */

@@ -90,7 +90,7 @@ static bool has_foreign_names(struct worker *w, const struct snapshot_entry *e,
 	at = entry_others(c, (uint32_t)(e - c->entries), &end);
 	for (; at < end && known < st->st_nlink; at++) {
 		const struct snapshot_entry *o = &c->entries[c->others[at]];
-		AUTO_CLOSE int fd = contain_open(c->dir_fd, o->path, O_PATH);
+		AUTO_CLOSE int fd = contain_open(c->dir_fd, o->path, O_PATH, c->o->cross_mounts);
 
 		known += fd >= 0 && !fstat(fd, &other) && is_same_inode(&other, st);
 	}
@@ -116,7 +116,8 @@ int entry_make_dir(struct worker *w, uint32_t nr)
 
 	if (parent < 0)
 		return parent;
-	r = c->is_new[e->parent] ? -ENOENT : contain_stat(parent, entry_name(e), &st);
+	r = c->is_new[e->parent] ? -ENOENT
+				 : contain_stat(parent, entry_name(e), c->o->cross_mounts, &st);
 	if (!r && !S_ISDIR(st.st_mode)) {
 		r = remove_name(w, parent, entry_name(e));
 		if (!r)
@@ -131,7 +132,8 @@ int entry_make_dir(struct worker *w, uint32_t nr)
 	}
 	/* Who is not root must be able to work in it; it gets its own mode at the end. */
 	if (!r && (st.st_mode & 0700) != 0700 && c->uid)
-		r = contain_chmod(parent, entry_name(e), (st.st_mode & 07777) | 0700);
+		r = contain_chmod(parent, entry_name(e), (st.st_mode & 07777) | 0700,
+				  c->o->cross_mounts);
 	return r < 0 ? worker_fail(w, e, r, "use the directory") : 0;
 }
 
@@ -160,7 +162,7 @@ int entry_finish_dir(struct worker *w, uint32_t nr)
 	t.parent_fd = worker_parent(w, e);
 	if (t.parent_fd < 0)
 		return t.parent_fd;
-	t.fd = contain_open_dir(t.parent_fd, entry_name(e));
+	t.fd = contain_open_dir(t.parent_fd, entry_name(e), c->o->cross_mounts);
 	if (t.fd < 0)
 		return worker_fail(w, e, t.fd, "open");
 	r = fstat(t.fd, &t.st) ? worker_fail(w, e, -errno, "stat") : 0;
@@ -223,22 +225,23 @@ static int make_new(struct worker *w, struct meta_target *t)
 static int repair_file(struct worker *w, struct meta_target *t, bool *ret_changed)
 {
 	const struct snapshot_entry *e = t->e;
-	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, r;
+	int flags = O_RDWR | O_NONBLOCK | O_NOCTTY, r;
+	bool cross = w->c->o->cross_mounts;
 	struct stat st;
 
 	/* Being compared is no access. */
-	t->fd = openat(t->parent_fd, entry_name(e), flags | O_NOATIME);
-	if (t->fd < 0 && errno == EPERM)
-		t->fd = openat(t->parent_fd, entry_name(e), flags);
-	if (t->fd < 0 && errno == EACCES) {
-		r = contain_chmod(t->parent_fd, entry_name(e), 0600);
+	t->fd = contain_open(t->parent_fd, entry_name(e), flags | O_NOATIME, cross);
+	if (t->fd == -EPERM)
+		t->fd = contain_open(t->parent_fd, entry_name(e), flags, cross);
+	if (t->fd == -EACCES) {
+		r = contain_chmod(t->parent_fd, entry_name(e), 0600, cross);
 		if (r < 0)
 			return worker_fail(w, e, r, "get access to");
 		*ret_changed = true;
-		t->fd = openat(t->parent_fd, entry_name(e), flags);
+		t->fd = contain_open(t->parent_fd, entry_name(e), flags, cross);
 	}
 	if (t->fd < 0)
-		return errno == ETXTBSY ? -ESTALE : worker_fail(w, e, -errno, "open");
+		return t->fd == -ETXTBSY ? -ESTALE : worker_fail(w, e, t->fd, "open");
 	if (fstat(t->fd, &st) || !is_same_inode(&st, &t->st) || !S_ISREG(st.st_mode))
 		return -ESTALE; /* somebody is at work here */
 	return content_write(w, e, t->fd, false, ret_changed);
@@ -279,7 +282,7 @@ static int replace(struct worker *w, struct meta_target *t, bool exists)
 	w->c->is_new[t->e - w->c->entries] = true;
 	if (!r)
 		r = make_new(w, t);
-	if (!r && contain_stat(t->parent_fd, entry_name(t->e), &t->st) < 0)
+	if (!r && contain_stat(t->parent_fd, entry_name(t->e), w->c->o->cross_mounts, &t->st) < 0)
 		r = worker_fail(w, t->e, -ENOENT, "find");
 	if (!r)
 		r = meta_apply(w, t, true, &changed);
@@ -320,7 +323,7 @@ int entry_stamp(struct worker *w, uint32_t nr)
 
 	if (parent < 0)
 		return parent;
-	r = contain_stat(parent, entry_name(e), &st);
+	r = contain_stat(parent, entry_name(e), w->c->o->cross_mounts, &st);
 	if (r < 0)
 		return worker_fail(w, e, r, "stat");
 	w->c->stamps[nr] =
@@ -338,7 +341,9 @@ int entry_make(struct worker *w, uint32_t nr)
 	t.parent_fd = worker_parent(w, e);
 	if (t.parent_fd < 0)
 		return t.parent_fd;
-	r = c->is_new[e->parent] ? -ENOENT : contain_stat(t.parent_fd, entry_name(e), &t.st);
+	r = c->is_new[e->parent]
+		    ? -ENOENT
+		    : contain_stat(t.parent_fd, entry_name(e), c->o->cross_mounts, &t.st);
 	if (r < 0 && r != -ENOENT)
 		return worker_fail(w, e, r, "stat");
 	if (r == -ENOENT)
@@ -366,11 +371,12 @@ int entry_make_link(struct worker *w, uint32_t nr)
 
 	if (parent < 0)
 		return parent;
-	dir = contain_open(c->dir_fd, c->entries[first->parent].path, O_PATH | O_DIRECTORY);
-	r = dir < 0 ? dir : contain_stat(dir, entry_name(first), &first_st);
+	dir = contain_open(c->dir_fd, c->entries[first->parent].path, O_PATH | O_DIRECTORY,
+			   c->o->cross_mounts);
+	r = dir < 0 ? dir : contain_stat(dir, entry_name(first), c->o->cross_mounts, &first_st);
 	if (r < 0)
 		return worker_fail(w, first, r, "find");
-	r = contain_stat(parent, entry_name(e), &st);
+	r = contain_stat(parent, entry_name(e), c->o->cross_mounts, &st);
 	if (!r && is_same_inode(&st, &first_st)) {
 		w->counts.nr_same++;
 		return 0;

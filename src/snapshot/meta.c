@@ -115,13 +115,13 @@ static int apply_mode(struct worker *w, const struct meta_target *t, bool *chang
 		w->counts.nr_setid++;
 	/* Another owner, an attribute: they change modes. */
 	if (privileged || t->e->nr_xattrs || *changed)
-		r = contain_stat(t->parent_fd, entry_name(t->e), &st);
+		r = contain_stat(t->parent_fd, entry_name(t->e), w->c->o->cross_mounts, &st);
 	if (!r && (st.st_mode & 07777) == mode)
 		return 0;
 	if (!r && t->fd >= 0)
 		r = fchmod(t->fd, mode) ? -errno : 0;
 	else if (!r)
-		r = contain_chmod(t->parent_fd, entry_name(t->e), mode);
+		r = contain_chmod(t->parent_fd, entry_name(t->e), mode, w->c->o->cross_mounts);
 	if (r < 0)
 		return worker_fail(w, t->e, r, "set the mode of");
 	*changed = true;

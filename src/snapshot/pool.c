@@ -80,7 +80,7 @@ int worker_parent(struct worker *w, const struct snapshot_entry *e)
 
 	if (w->parent_fd >= 0 && w->parent == e->parent)
 		return w->parent_fd;
-	fd = contain_open(w->c->dir_fd, parent->path, O_PATH | O_DIRECTORY);
+	fd = contain_open(w->c->dir_fd, parent->path, O_PATH | O_DIRECTORY, w->c->o->cross_mounts);
 	if (fd < 0)
 		return worker_fail(w, parent, fd, "open");
 	if (w->parent_fd >= 0)

@@ -60,7 +60,7 @@ static int remove_dir(struct worker *w, int parent_fd, const char *name, unsigne
 
 	if (depth >= DEPTH_MAX)
 		return move_to_trash(w, parent_fd, name);
-	fd = contain_open_dir(parent_fd, name);
+	fd = contain_open_dir(parent_fd, name, w->c->o->cross_mounts);
 	if (fd < 0)
 		return fail(w, fd, name);
 	/* Its owner may have taken the right to remove names from himself. */
@@ -88,7 +88,7 @@ static int remove_dir(struct worker *w, int parent_fd, const char *name, unsigne
 static int remove_at(struct worker *w, int parent_fd, const char *name, unsigned int depth)
 {
 	struct stat st;
-	int r = contain_stat(parent_fd, name, &st);
+	int r = contain_stat(parent_fd, name, w->c->o->cross_mounts, &st);
 
 	if (r == -ENOENT)
 		return 0;
@@ -153,9 +153,11 @@ int remove_unknown(struct worker *w, uint32_t nr)
 	struct dirent *e;
 	DIR *d;
 
-	fd = contain_open(w->c->dir_fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOATIME);
+	fd = contain_open(w->c->dir_fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOATIME,
+			  w->c->o->cross_mounts);
 	if (fd == -EPERM)
-		fd = contain_open(w->c->dir_fd, dir->path, O_RDONLY | O_DIRECTORY);
+		fd = contain_open(w->c->dir_fd, dir->path, O_RDONLY | O_DIRECTORY,
+				  w->c->o->cross_mounts);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
 		r = worker_fail(w, dir, fd < 0 ? fd : -errno, "read");
@@ -182,12 +184,13 @@ int remove_unknown(struct worker *w, uint32_t nr)
 int remove_missing(struct worker *w, uint32_t nr)
 {
 	const struct snapshot_entry *e = &w->c->entries[nr];
-	int fd = worker_parent(w, e);
+	int fd = worker_parent(w, e), r;
 	struct stat st;
 
 	if (fd < 0)
 		return fd;
-	if (contain_stat(fd, entry_name(e), &st) < 0)
+	r = contain_stat(fd, entry_name(e), w->c->o->cross_mounts, &st);
+	if (r < 0 && r != -EXDEV)
 		return 0; /* as it shall be; or whoever wants it will find out */
 	return remove_name(w, fd, entry_name(e));
 }

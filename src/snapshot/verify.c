@@ -334,7 +334,7 @@ static int hash_file(const struct look *l, uint8_t ret[static 16])
 {
 	struct worker *w = l->w;
 	AUTO_CLOSE int fd =
-		contain_open(w->c->dir_fd, l->e->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+		contain_open(w->c->dir_fd, l->e->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, true);
 	XXH3_state_t *h;
 	XXH128_hash_t digest;
 	uint64_t offset = 0;
@@ -431,7 +431,7 @@ static int compare_listing(const struct look *l)
 	struct dirent *e;
 	DIR *d;
 
-	fd = contain_open(l->w->c->dir_fd, l->e->path, O_RDONLY | O_DIRECTORY);
+	fd = contain_open(l->w->c->dir_fd, l->e->path, O_RDONLY | O_DIRECTORY, true);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
 		if (fd >= 0)
@@ -462,7 +462,7 @@ static int look_at(struct worker *w, uint32_t nr)
 	struct verification *v = (struct verification *)w->c;
 	struct expected *x = &v->list.items[nr];
 	const struct snapshot_entry *e = x->e;
-	AUTO_CLOSE int fd = contain_open(w->c->dir_fd, e->path, O_PATH);
+	AUTO_CLOSE int fd = contain_open(w->c->dir_fd, e->path, O_PATH, true);
 	struct look l = { .v = v, .w = w, .x = x, .e = e, .fd = fd };
 	int r = 0;
 

@@ -267,6 +267,68 @@ attempt 0 room/D && says 'owners' && attempt 0 room/D --json --whole && json 'd[
 ok $? "$who: directories without rights for their owner"
 room
 
+# What is mounted below DIR, in a mount namespace of $who.
+within() {
+	if [ "$who" = root ]; then
+		unshare -m "$@"
+	elif [ "$who" = nobody ]; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urm "$@"
+	else
+		unshare -Urm "$@"
+	fi
+}
+
+# mounted STATUS WORDS COMMAND: with the canary mounted at D/m and its file upon D/f
+mounted() {
+	within sh -c 'mount --bind canary room/D/m && mount --bind canary/file room/D/f && eval "$1"' sh "$3" >out 2>err
+	[ $? -eq "$1" ] && { [ ! "$2" ] || says "$2"; }
+}
+
+mounts() {
+	{
+		entry 'path="/d", stat={type=dir, mode=0755}'
+		entry 'path="/f", stat={type=file, size=4, mode=0600, mtime_ns=5, atime_ns=5}, content="evil"'
+		entry 'path="/m", stat={type=dir, mode=0700, mtime_ns=5}'
+		entry 'path="/m/file", stat={type=file, size=4, mode=0600, mtime_ns=5, atime_ns=5}, content="evil"'
+		entry 'path="/m/new", stat={type=file, size=4}, content="evil"'
+		echo '7/1 #1 1000000+100000 unlink(path="/m/sub/file") = 0'
+		echo '7/1 #2 2000000+100000 unlink(path="/m/file") = 0'
+		echo '7/1 #3 3000000+100000 open(path="/f", flags=O_WRONLY|O_TRUNC, mode=0) = 3'
+		echo '7/1 #4 4000000+100000 chmod(path="/m", mode=0) = 0'
+	} >h.txt
+	make h
+	chmod 644 h.trace
+	room
+	attempt 0 room/D || return
+	rm -r room/D/m/file room/D/m/new && chmod 666 room/D/f
+	mounted 2 'is a mount point: unmount it' './reprise init h.trace room/D' && grep -q '/room/D/[mf] is' err && unharmed
+	ok $? "$who: init refuses what is mounted below DIR"
+	mounted 2 'is a mount point: unmount it' './reprise init --force h.trace room/D' && unharmed
+	ok $? "$who: also by force"
+	mounted 2 'is a mount point: unmount it' './reprise replay h.trace room/D' && unharmed
+	ok $? "$who: replay refuses it"
+	mounted 2 'is a mount point: unmount it' './reprise replay --no-init h.trace room/D' && unharmed
+	ok $? "$who: also without an init"
+	within sh -c 'mount --bind canary room/D/.reprise && ./reprise init h.trace room/D' >out 2>err
+	[ $? -eq 2 ] && says '/room/D/.reprise is a mount point' && unharmed
+	ok $? "$who: our own directory is mounted"
+	within sh -c 'mount --bind room/D room/D && ./reprise init h.trace room/D && ./reprise replay --no-init h.trace room/D' >out 2>err
+	[ $? -le 1 ] && [ ! -s err ] && unharmed
+	ok $? "$who: DIR may be a mount point itself"
+	attempt 0 room/D || return
+	within sh -c 'mkdir "room/o ther" && mount --bind room/D/m "room/o ther" && mount -t tmpfs none room/D/m &&
+		./reprise init --one-device=no h.trace room/D && cat room/D/m/file && ls "room/o ther" && ./reprise replay --one-device=no h.trace room/D; [ ! -e room/D/m/file ]' >out 2>err
+	ok $? "$who: what is mounted is used on request"
+	room
+}
+
+if within sh -c 'mount --bind canary canary' 2>/dev/null; then
+	case $who in nobody) names='root nobody' ;; *) names=$who ;; esac
+	for who in $names; do mounts; done
+else
+	echo '# skipped mounts below DIR: no namespaces for this user'
+fi
+
 # A full disk, where we may mount one.
 if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
 	{

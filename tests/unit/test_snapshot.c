@@ -18,6 +18,7 @@
 #include "event_text.h"
 #include "sample.h"
 #include "scratch.h"
+#include "snapshot/contain.h"
 #include "snapshot/create.h"
 #include "snapshot/inside.h"
 #include "snapshot/verify.h"
@@ -331,11 +332,35 @@ static void test_state(void **state)
 	assert_int_equal(nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
+/* /proc is a mount on every Linux. */
+static void test_mounts(void **state)
+{
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+	struct stat st, same;
+
+	(void)state;
+	assert_int_equal(contain_open(root, "proc", O_PATH, false), -EXDEV);
+	assert_int_equal(contain_open(root, "proc/self", O_PATH, false), -EXDEV);
+	assert_int_equal(contain_open_dir(root, "proc", false), -EXDEV);
+	assert_int_equal(contain_stat(root, "proc", false, &st), -EXDEV);
+	assert_int_equal(contain_chmod(root, "proc", 0555, false), -EXDEV);
+	assert_int_equal(contain_check_mounts(root, &err), -EINVAL);
+	fd = contain_open(root, "proc", O_PATH, true);
+	assert_true(fd >= 0);
+	assert_int_equal(contain_stat(root, "proc", true, &st), 0);
+	assert_int_equal(fstat(fd, &same), 0);
+	assert_true(st.st_dev == same.st_dev && st.st_ino == same.st_ino &&
+		    st.st_mode == same.st_mode && st.st_nlink == same.st_nlink);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(close(root), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_order),     TEST(test_adds_up), TEST(test_links),   TEST(test_identity),
-		TEST(test_conflicts), TEST(test_filler),  TEST(test_threads), TEST(test_state),
+		TEST(test_order),    TEST(test_adds_up),   TEST(test_links),
+		TEST(test_identity), TEST(test_conflicts), TEST(test_filler),
+		TEST(test_threads),  TEST(test_state),	   TEST(test_mounts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
