@@ -142,10 +142,13 @@ void json_array_end(struct json *w)
 	end(w, false);
 }
 
-/* Quote, backslash and the control characters cannot stand for themselves. */
+/*
+ * Quote, backslash and the control characters cannot stand for themselves; DEL
+ * and C1 could, but would command a terminal.
+ */
 static bool needs_escape(uint8_t c)
 {
-	return c < 0x20 || c == '"' || c == '\\';
+	return c < 0x20 || c == 0x7f || c == '"' || c == '\\';
 }
 
 static void put_escaped(struct buf *b, uint8_t c)
@@ -172,12 +175,18 @@ static void put_beyond_ascii(struct buf *b, const uint8_t **pos, const uint8_t *
 	if (bad == ALL_ARE_LATIN1) {
 		uint8_t c = *(*pos)++;
 
+		if (c < 0xa0) {
+			put_escaped(b, c);
+			return;
+		}
 		buf_putc(b, (char)(0xc0 | c >> 6));
 		buf_putc(b, (char)(0x80 | (c & 0x3f)));
 		return;
 	}
 	n = strings_utf8_sequence(*pos, (size_t)(limit - *pos));
-	if (n)
+	if (n == 2 && (*pos)[0] == 0xc2 && (*pos)[1] < 0xa0)
+		put_escaped(b, (*pos)[1]);
+	else if (n)
 		buf_put(b, *pos, n);
 	else
 		buf_put(b, "\xef\xbf\xbd", 3);

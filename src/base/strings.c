@@ -234,6 +234,50 @@ bool strings_is_utf8(const void *p, size_t len)
 	return true;
 }
 
+/* A valid sequence of two bytes or more that may be shown. */
+static bool is_harmless(const uint8_t *p, size_t len)
+{
+	uint32_t c;
+
+	if (len == 2) {
+		c = (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+		return c >= 0xa0 && c != 0x61c; /* not C1; not the Arabic letter mark */
+	}
+	if (len == 3) {
+		c = (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+		/* Zero width and direction marks, separators, embeddings, isolates, byte order mark. */
+		return !(c >= 0x200b && c <= 0x200f) && !(c >= 0x2028 && c <= 0x202e) &&
+		       !(c >= 0x2060 && c <= 0x206f) && c != 0xfeff;
+	}
+	return len == 4 && p[0] < 0xf3; /* beyond are tags and private characters */
+}
+
+static void put_foreign(struct buf *b, const uint8_t *p, size_t len, bool keep_backslash)
+{
+	size_t n;
+
+	for (; len; p += n, len -= n) {
+		n = strings_utf8_sequence(p, len);
+		if (n == 1 ? *p >= 0x20 && *p < 0x7f && (keep_backslash || *p != '\\')
+			   : n && is_harmless(p, n)) {
+			buf_put(b, p, n);
+			continue;
+		}
+		n = 1; /* what follows in a sequence is no beginning of another */
+		buf_printf(b, "\\x%02x", (unsigned int)*p);
+	}
+}
+
+void strings_put_foreign(struct buf *b, const void *text, size_t len)
+{
+	put_foreign(b, text, len, false);
+}
+
+void strings_put_message(struct buf *b, const char *text)
+{
+	put_foreign(b, (const uint8_t *)text, strlen(text), true);
+}
+
 #define WORD_MAX 63
 
 static unsigned int min_of(unsigned int a, unsigned int b)

@@ -38,6 +38,17 @@ size_t strings_utf8_sequence(const uint8_t *p, size_t len);
 bool strings_is_utf8(const void *p, size_t len);
 
 /*
+ * Appends text of unknown origin so that it stays one line and cannot command
+ * a terminal or deceive its reader: printable ASCII and valid UTF-8 stand for
+ * themselves; every byte of a control character (C0, C1, DEL), of a line or
+ * paragraph separator, of a mark that changes the direction of text, and of what
+ * is no UTF-8 becomes \xHH. So does a backslash, so that what was there is known.
+ */
+void strings_put_foreign(struct buf *b, const void *text, size_t len);
+/* The same for whole messages: a backslash is left as it is, as parts may be quoted already. */
+void strings_put_message(struct buf *b, const char *text);
+
+/*
  * How many letters were added, dropped, changed or swapped with their neighbour
  * between a and b. Words too long to be typed count as wholly different.
  */

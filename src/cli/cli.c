@@ -81,20 +81,6 @@ int cli_find_command(const char *name, const struct command **ret, struct err *e
 	return err_set(err, -EINVAL, "unknown command '%s'", name);
 }
 
-/*
- * What a user or a file gave may hold anything; a message stays one line and
- * does not command the terminal.
- */
-static void disarm(struct buf *line, size_t from)
-{
-	size_t i;
-
-	for (i = from; i < line->len; i++) {
-		if (line->data[i] < 0x20 || line->data[i] == 0x7f)
-			line->data[i] = '?';
-	}
-}
-
 static void print_line(const struct cli *cli, const char *kind, const char *text)
 {
 	struct buf line = { 0 };
@@ -103,8 +89,9 @@ static void print_line(const struct cli *cli, const char *kind, const char *text
 	buf_puts(&line, CLI_PROGRAM ": ");
 	if (*cli->command->name)
 		buf_printf(&line, "%s: ", cli->command->name);
-	buf_printf(&line, "%s%s", kind, text);
-	disarm(&line, 0);
+	buf_puts(&line, kind);
+	/* What a user or a file gave may hold anything. */
+	strings_put_message(&line, text);
 	buf_putc(&line, '\n');
 	/* When stderr is gone there is nobody to tell. */
 	(void)!write_full(STDERR_FILENO, line.data, line.len);

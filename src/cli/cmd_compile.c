@@ -6,6 +6,7 @@
 #include "base/banned.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/strings.h"
 #include "cli/open_trace.h"
 #include "cli/order_options.h"
 
@@ -31,12 +32,15 @@ static void tell_contradiction(struct compile_observer *o, const struct compiled
 {
 	struct teller *t = (struct teller *)o;
 	enum contradiction kind = c->facts->contradiction;
+	struct buf why = { 0 };
 
 	if (kind == CONTRADICTION_NONE || t->told[kind]++ >= TOLD_MAX)
 		return;
+	strings_put_message(&why, fsmodel_why(c->model));
 	fprintf(t->out, "  event %llu, thread %u, %s: %s%s\n", (unsigned long long)c->ev->seq,
-		c->ev->tid, c->ev->row->name, fsmodel_why(c->model),
+		c->ev->tid, c->ev->row->name, buf_str(&why),
 		c->facts->repaired ? " (repaired)" : "");
+	buf_release(&why);
 }
 
 static uint64_t nr_contradictions(const struct compile_totals *t)

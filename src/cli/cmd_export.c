@@ -42,6 +42,11 @@ static int open_output(const struct cli *cli, const struct export_options *o, FI
 	int fd;
 
 	if (!o->output) {
+		if (cli->out_is_terminal && export_formats[o->format].exporter->raw)
+			return cli_fail_with(
+				cli,
+				"%s is not for a terminal: use -o FILE, or redirect the output",
+				export_formats[o->format].name);
 		*ret = cli->out;
 		return CLI_DONE;
 	}

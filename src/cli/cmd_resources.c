@@ -5,6 +5,7 @@
 
 #include "base/banned.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "cli/open_trace.h"
 #include "cli/order_options.h"
 #include "compile/series.h"
@@ -22,17 +23,22 @@ static bool is_wanted(const struct resources_options *o, const char *name)
 static void print_text(const struct cli *cli, const struct resources_options *o,
 		       const struct series *s)
 {
+	struct buf name = { 0 };
+
 	for (size_t i = 0; i < series_count(s); i++) {
 		struct series_entry e = series_get(s, i);
 
 		if (!is_wanted(o, e.name))
 			continue;
-		fprintf(cli->out, "%s", e.name);
+		buf_clear(&name);
+		strings_put_foreign(&name, e.name, strlen(e.name));
+		fprintf(cli->out, "%s", buf_str(&name));
 		for (size_t n = 0; n < e.nr_events; n++)
 			fprintf(cli->out, "%s%llu", n ? "," : "\t",
 				(unsigned long long)e.events[n]);
 		fprintf(cli->out, "\n");
 	}
+	buf_release(&name);
 }
 
 static void print_json(const struct cli *cli, const struct resources_options *o,

@@ -341,12 +341,12 @@ static bool item_is_wanted(const struct show *s, const struct item *item)
 static void put_key(struct show *s, const struct value *key)
 {
 	const uint8_t *bytes;
-	size_t len = 0, i;
+	size_t len = 0;
 
 	if (key->type == VALUE_DATA)
 		len = load_start(s, key->data, BLOB_MAX_BYTES, &bytes);
-	for (i = 0; i < len; i++)
-		buf_putc(&s->line, bytes[i] < 0x80 && isprint(bytes[i]) ? (char)bytes[i] : '?');
+	if (len)
+		strings_put_foreign(&s->line, bytes, len);
 	buf_puts(&s->line, ": ");
 }
 

@@ -76,30 +76,19 @@ static void print_json(const struct cli *cli, const char *trace, const char *dir
 	json_release(&w);
 }
 
-/* A name is a line: what would break it is written as \xHH. */
-static void put_path(struct buf *b, const char *path)
-{
-	for (; *path; path++) {
-		if ((uint8_t)*path < ' ' || *path == 0x7f || *path == '\\')
-			buf_printf(b, "\\x%02x", (unsigned int)(uint8_t)*path);
-		else
-			buf_putc(b, *path);
-	}
-}
-
 static void print_difference(const struct cli *cli, const struct snapshot_difference *d)
 {
 	struct buf b = { 0 };
 
-	put_path(&b, d->path);
+	strings_put_foreign(&b, d->path, strlen(d->path));
 	buf_printf(&b, ": %s", snapshot_diff_names[d->what]);
 	if (d->found) {
 		buf_puts(&b, ": found ");
-		put_path(&b, d->found);
+		strings_put_foreign(&b, d->found, strlen(d->found));
 	}
 	if (d->recorded) {
 		buf_puts(&b, d->found ? ", recorded " : ": recorded ");
-		put_path(&b, d->recorded);
+		strings_put_foreign(&b, d->recorded, strlen(d->recorded));
 	}
 	fprintf(cli->out, "%s\n", buf_str(&b));
 	buf_release(&b);

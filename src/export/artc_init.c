@@ -106,4 +106,5 @@ static int artc_init_run(struct export *ex, struct err *err)
 const struct exporter exporter_artc_init = {
 	.summary = "the initial tree as an init listing of ARTC",
 	.run = artc_init_run,
+	.raw = true,
 };

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/mem.h"
+#include "base/strings.h"
 #include "base/varint.h"
 #include "export/export.h"
 #include "model/blk.h"
@@ -50,7 +51,7 @@ static const char *device_name(struct block_export *x, uint32_t number)
 		name = trace_meta(x->ex->t, key, &text);
 		VEC_PUSH(&x->name_at, x->names.len);
 		if (name && *name)
-			buf_puts(&x->names, name);
+			strings_put_message(&x->names, name);
 		else
 			buf_printf(&x->names, "device%zu", x->name_at.len - 1);
 		buf_putc(&x->names, '\0');
@@ -228,6 +229,15 @@ const struct exporter exporter_fio = {
 
 /* blkparse. */
 
+static void put_comm(struct block_export *x, const struct blk_request *rq)
+{
+	struct buf comm = { 0 };
+
+	strings_put_foreign(&comm, rq->comm ? rq->comm : "(null)", rq->comm ? rq->comm_len : 6);
+	fprintf(x->ex->out, "[%s]\n", buf_str(&comm));
+	buf_release(&comm);
+}
+
 static void put_line(struct block_export *x, const struct request *r, char action, uint64_t ns)
 {
 	uint64_t dev = device_number(r);
@@ -246,8 +256,7 @@ static void put_line(struct block_export *x, const struct request *r, char actio
 	if (action == 'C')
 		fprintf(x->ex->out, "[%d]\n", r->err);
 	else
-		fprintf(x->ex->out, "[%.*s]\n", (int)(r->rq.comm ? r->rq.comm_len : 6),
-			r->rq.comm ? r->rq.comm : "(null)");
+		put_comm(x, &r->rq);
 }
 
 static int blkparse_issue(struct block_export *x, const struct request *r)
@@ -348,6 +357,7 @@ static int blktrace_run(struct export *ex, struct err *err)
 const struct exporter exporter_blktrace = {
 	.summary = "block requests as binary records of blktrace, in one file",
 	.run = blktrace_run,
+	.raw = true,
 };
 
 /* btrecord: a bunch for each request, so that its time is exact. */
@@ -401,4 +411,5 @@ static int btrecord_run(struct export *ex, struct err *err)
 const struct exporter exporter_btrecord = {
 	.summary = "block requests for btreplay, as btrecord writes them",
 	.run = btrecord_run,
+	.raw = true,
 };

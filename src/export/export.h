@@ -12,6 +12,7 @@
 #ifndef EXPORT_EXPORT_H
 #define EXPORT_EXPORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -38,6 +39,7 @@ struct exporter {
 	const char *summary; /* one line, for help */
 	/* Reads all that it needs and writes it all. 0 or -errno. */
 	int (*run)(struct export *ex, struct err *err);
+	bool raw; /* it cannot quote, or is binary: not for a terminal */
 };
 
 struct export_format {

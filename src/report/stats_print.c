@@ -352,13 +352,6 @@ static void put_exact(struct buf *b, uint64_t v)
 	buf_printf(b, "%llu", (unsigned long long)v);
 }
 
-/* Names of files are foreign: nothing in them may command the terminal or feign a line. */
-static void put_foreign(struct buf *b, const char *text)
-{
-	for (; *text; text++)
-		buf_putc(b, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
-}
-
 static void text_label(struct buf *b, const char *label)
 {
 	buf_printf(b, "%-15s", label);
@@ -429,7 +422,8 @@ static void text_completeness(struct buf *b, const struct stats_sections *sectio
 		buf_printf(b, "%s: %llu events, %llu bytes%s", kind ? kind : "unknown",
 			   (unsigned long long)loss->count, (unsigned long long)loss->bytes,
 			   loss->note ? ": " : "");
-		put_foreign(b, loss->note ? loss->note : "");
+		if (loss->note)
+			strings_put_foreign(b, loss->note, strlen(loss->note));
 		buf_putc(b, '\n');
 	}
 	if (sections->nr_ledger > sections->ledger.len)
@@ -568,7 +562,7 @@ static void text_file(struct buf *b, const struct stats_file *f, const char *nam
 	put_column(b, 9, strings_put_bytes, f->bytes_written);
 	put_column(b, 9, strings_put_duration, f->time_ns);
 	buf_puts(b, "  ");
-	put_foreign(b, name);
+	strings_put_foreign(b, name, strlen(name));
 	buf_putc(b, '\n');
 }
 
