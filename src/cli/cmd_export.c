@@ -27,6 +27,11 @@ static const char *const formats[] = {
 	NULL,
 };
 
+static bool is_file(const struct export_options *o)
+{
+	return o->output && strcmp(o->output, "-") != 0;
+}
+
 /* What is not a regular file, or is named by a symlink, is written to as it is. */
 static int open_existing(const char *path, struct err *err)
 {
@@ -41,7 +46,7 @@ static int open_output(const struct cli *cli, const struct export_options *o, FI
 	struct err err = { "" };
 	int fd;
 
-	if (!o->output) {
+	if (!is_file(o)) {
 		if (cli->out_is_terminal && export_formats[o->format].exporter->raw)
 			return cli_fail_with(
 				cli,
@@ -67,7 +72,7 @@ static int close_output(const struct cli *cli, const struct export_options *o, F
 {
 	int failed;
 
-	if (!o->output)
+	if (!is_file(o))
 		return CLI_DONE; /* the program asks standard output at its end */
 	failed = ferror(out);
 	if (fclose(out) || failed)
@@ -117,8 +122,8 @@ static int export_run(const struct cli *cli, void *options, int nr_operands, cha
 static const struct option_spec export_specs[] = {
 	OPT_CHOICE(0, "format", "FORMAT", struct export_options, format, formats,
 		   "the format to write"),
-	OPT_STRING('o', "output", "FILE", struct export_options, output, "where to write it",
-		   .default_text = "standard output"),
+	OPT_STRING('o', "output", "FILE", struct export_options, output,
+		   "where to write it, -: standard output", .default_text = "-"),
 	OPT_FLAG('f', "force", struct export_options, force, "replace an existing file"),
 	OPT_FILE_MODE(struct export_options, file_mode),
 	OPT_QUIET(struct export_options, quiet),

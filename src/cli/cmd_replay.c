@@ -381,6 +381,9 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 	if (parse_factor(o->scale, "scale", &ro.scale, &err) < 0 ||
 	    parse_factor(o->scale_compute, "scale-compute", &ro.scale_compute, &err) < 0)
 		return cli_fail(cli, &err);
+	if (o->output && !strcmp(o->output, "-"))
+		return cli_fail_with(cli, "a trace cannot be written to standard output: name a "
+					  "file (./- for one named -)");
 	(void)sigaction(SIGINT, &sa, NULL);
 	(void)sigaction(SIGTERM, &sa, NULL);
 	if (o->block.devices.len)

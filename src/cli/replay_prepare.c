@@ -2,36 +2,52 @@
 #include "cli/replay_prepare.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "cli/open_trace.h"
 #include "model/blk.h"
 #include "plan/plan.h"
 
-static int temporary_name(char **ret, struct err *err)
+/*
+ * A file without a name: nothing is left of it, whatever ends us. It is opened
+ * by the name that its descriptor has in /proc.
+ */
+static int temporary_file(int *ret_fd, char **ret_path, struct err *err)
 {
 	const char *dir = getenv("TMPDIR");
 	struct buf name = { 0 };
-	int fd;
+	int fd, r = 0;
 
-	buf_printf(&name, "%s/reprise-XXXXXX", dir && *dir ? dir : "/tmp");
-	*ret = xstrdup(buf_str(&name));
-	buf_release(&name);
-	fd = mkstemp(*ret);
+	dir = dir && *dir ? dir : "/tmp";
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, IO_FILE_MODE);
+	buf_printf(&name, "%s/reprise-XXXXXX", dir);
+	(void)buf_str(&name);
+	if (fd < 0) { /* not every file system can */
+		fd = mkostemp((char *)name.data, O_CLOEXEC);
+		if (fd >= 0)
+			(void)unlink((char *)name.data);
+	}
 	if (fd < 0)
-		return err_set(err, -errno, "cannot make a temporary file %s", *ret);
-	(void)close(fd); /* it is written by name */
-	return 0;
+		r = err_set(err, -errno, "cannot make a temporary file in %s", dir);
+	buf_clear(&name);
+	/* Not /proc/self: the process of the run has other descriptors. */
+	buf_printf(&name, "/proc/%d/fd/%d", (int)getpid(), fd);
+	*ret_path = xstrdup(buf_str(&name));
+	*ret_fd = fd;
+	buf_release(&name);
+	return r;
 }
 
 static int compile_to(const struct cli *cli, const struct prepare_options *o, struct trace *t,
 		      const char *path, struct err *err)
 {
-	struct plan_writer_options writer = { .replace = true, .data = PLAN_DATA_TRACE };
+	struct plan_writer_options writer = { .existing = true, .data = PLAN_DATA_TRACE };
 	struct compile_options compile = { 0 };
 	struct compile_totals totals;
 	struct plan_writer *w;
@@ -58,7 +74,7 @@ static int compile_to(const struct cli *cli, const struct prepare_options *o, st
 }
 
 static int prepare_plan(const struct cli *cli, const struct prepare_options *o, const char *path,
-			char **ret, bool *ret_temporary)
+			char **ret, int *ret_fd)
 {
 	struct err err = { "" };
 	struct trace *t;
@@ -78,8 +94,7 @@ static int prepare_plan(const struct cli *cli, const struct prepare_options *o, 
 		trace_close(t);
 		return CLI_DONE;
 	}
-	r = temporary_name(ret, &err);
-	*ret_temporary = !r;
+	r = temporary_file(ret_fd, ret, &err);
 	if (!r)
 		r = compile_to(cli, o, t, *ret, &err);
 	if (r == -ECANCELED) {
@@ -96,21 +111,22 @@ int prepare_plans(const struct cli *cli, const struct prepare_options *o, char *
 
 	*ret = (struct prepared){ .nr = nr };
 	ret->plans = xcalloc((size_t)nr, sizeof(*ret->plans));
-	ret->temporary = xcalloc((size_t)nr, sizeof(*ret->temporary));
+	ret->fds = xcalloc((size_t)nr, sizeof(*ret->fds));
+	for (i = 0; i < nr; i++)
+		ret->fds[i] = -1;
 	for (i = 0; i < nr && r == CLI_DONE; i++)
-		r = prepare_plan(cli, o, operands[i], &ret->plans[i], &ret->temporary[i]);
+		r = prepare_plan(cli, o, operands[i], &ret->plans[i], &ret->fds[i]);
 	return r;
 }
 
 void prepared_release(struct prepared *p)
 {
 	for (int i = 0; i < p->nr; i++) {
-		if (p->temporary[i])
-			(void)unlink(p->plans[i]);
+		attrs_close_fd(&p->fds[i]);
 		free(p->plans[i]);
 	}
 	free(p->plans);
-	free(p->temporary);
+	free(p->fds);
 	*p = (struct prepared){ 0 };
 }
 

@@ -19,7 +19,7 @@ struct prepare_options {
 /* Plans, one for each operand. Those that were compiled here are temporary files. */
 struct prepared {
 	char **plans;
-	bool *temporary;
+	int *fds; /* of plans that were made here, which have no other name; else -1 */
 	int nr;
 };
 

@@ -245,6 +245,39 @@ static void translate_maps(const struct facts *facts, struct outcome *outcome)
 	}
 }
 
+/*
+ * A pathname of an event ends at its first NUL, so one that begins with it is
+ * empty. In a plan such a beginning means a descriptor: translate_fd_paths().
+ */
+static void end_path(struct compiler *c, unsigned int kind, const struct value *v)
+{
+	if (kind == KIND_PATH && v->type == VALUE_DATA && v->data->bytes && v->data->kept_bytes &&
+	    !v->data->bytes[0])
+		*(struct value *)(uintptr_t)v = value_bytes(&c->arena, "", 0);
+}
+
+static void end_paths(struct compiler *c, const struct arg *arg, const struct value *v)
+{
+	const struct struct_desc *d = &struct_descs[arg->struct_id];
+
+	end_path(c, arg->kind, v);
+	for (uint32_t i = 0; v->type == VALUE_LIST && i < v->count; i++) {
+		if (v->items[i].type == VALUE_STRUCT)
+			end_paths(c, arg, &v->items[i]);
+		else
+			end_path(c, arg->elem, &v->items[i]);
+	}
+	/* Names of sockets that are no files do begin with a NUL. */
+	if (v->type != VALUE_STRUCT || arg->struct_id == STRUCT_sockaddr)
+		return;
+	for (unsigned int i = 0; i < d->nr_fields; i++) {
+		const struct value *field = value_field(v, i);
+
+		if (field)
+			end_paths(c, &d->fields[i], field);
+	}
+}
+
 static void translate_fd_paths(struct compiler *c, const struct facts *facts)
 {
 	for (size_t i = 0; i < facts->fd_paths.len; i++) {
@@ -395,6 +428,8 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 		a->flags |= ACTION_ENFORCED;
 	enforce_requests(c, view);
 	take_made_slots(c, view->facts, view->self.lane);
+	for (unsigned int i = 0; i < ev->row->nr_args; i++)
+		end_paths(c, &ev->row->args[i], &ev->args[i]);
 	translate_fd_paths(c, view->facts);
 	translate_fds(view, &a->outcome);
 	translate_maps(view->facts, &a->outcome);

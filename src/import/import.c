@@ -139,6 +139,16 @@ void import_input_skip(struct import_input *in, size_t len)
 	in->pos += len;
 }
 
+/* 1; a log has no such gaps, and to go through one takes long. */
+static int count_blank(struct import_input *in, const char *text, size_t len, struct err *err)
+{
+	in->nr_blank = len && (len > 1 || *text != '\r') ? 0 : in->nr_blank + 1;
+	if (in->nr_blank <= IMPORT_BLANK_MAX)
+		return 1;
+	return err_set(err, -E2BIG, "%s:%llu: more than %u empty lines in a row: this is no log",
+		       in->name, (unsigned long long)in->line_no, IMPORT_BLANK_MAX);
+}
+
 int import_input_line(struct import_input *in, const char **ret, size_t *ret_len, struct err *err)
 {
 	size_t searched = 0, len;
@@ -166,7 +176,7 @@ int import_input_line(struct import_input *in, const char **ret, size_t *ret_len
 			*ret_len = len;
 			in->pos += len + (eol != NULL);
 			in->line_no++;
-			return 1;
+			return count_blank(in, *ret, len, err);
 		}
 		searched = there;
 		r = read_more(in, err);
@@ -192,6 +202,11 @@ static int reject(struct import *im, const struct import_input *in, struct err *
 int import_reject_line(struct import *im, const struct import_input *in, struct err *why)
 {
 	im->counts.nr_not_understood++;
+	if (im->counts.nr_not_understood >= IMPORT_BAD_MAX && !im->counts.nr_events &&
+	    im->counts.nr_not_understood + IMPORT_BAD_MAX / 100 >= im->counts.nr_lines)
+		return err_wrap(why, -EBADMSG,
+				"%s: hardly any of its first %u lines means anything", in->name,
+				IMPORT_BAD_MAX);
 	return reject(im, in, why);
 }
 

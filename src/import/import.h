@@ -29,6 +29,10 @@
 /* How much of an input a probe gets to see, if the input has that much. */
 #define IMPORT_PROBE_BYTES ((size_t)64 << 10)
 
+/* Beyond so many empty lines in a row, or lines without meaning at the beginning, it is no log. */
+#define IMPORT_BLANK_MAX 1000000u
+#define IMPORT_BAD_MAX 100000u
+
 /* One file to import. */
 struct import_input {
 	const char *name; /* for messages */
@@ -38,6 +42,7 @@ struct import_input {
 	bool ended; /* the source has no more */
 	size_t read_bytes; /* how much is read at a time */
 	uint64_t line_no; /* of the line handed out last, from 1 */
+	uint32_t nr_blank; /* of the lines handed out last, in a row */
 	struct progress *progress; /* counts bytes as they are in the file; may be NULL */
 };
 

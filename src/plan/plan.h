@@ -107,6 +107,7 @@ struct plan_writer;
 struct plan_writer_options {
 	enum plan_data data;
 	bool replace;
+	bool existing; /* as in trace_writer_options */
 	unsigned int file_mode; /* of the file, as in trace_writer_options */
 	int level; /* of zstd, as in trace_writer_options */
 };

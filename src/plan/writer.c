@@ -534,6 +534,7 @@ int plan_writer_open(const char *path, struct trace *from,
 {
 	const struct trace_writer_options how = { .level = options->level,
 						  .replace = options->replace,
+						  .existing = options->existing,
 						  .file_mode = options->file_mode,
 						  .no_blobs = options->data == PLAN_DATA_TRACE };
 	struct plan_writer *w;

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/blk_target.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
+#include <linux/loop.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -86,6 +90,52 @@ static int refuse_held(const char *path, struct err *err)
 			       "%s holds %s; --destroy-data overwrites it all the same", path,
 			       what);
 	return 0;
+}
+
+/* Whether a loop device is attached to the file: by its number, or where we may not ask, its name. */
+static bool is_loop_file(const char *loop, const struct stat *file)
+{
+	char path[PATH_MAX];
+	struct loop_info64 info;
+	struct buf name = { 0 };
+	struct stat st;
+	bool is = false;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", loop);
+	if (io_read_file(path, PATH_MAX, &name, NULL) < 0)
+		return false; /* not attached */
+	if (name.len && name.data[name.len - 1] == '\n')
+		name.len--;
+	is = !stat(buf_str(&name), &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+	buf_release(&name);
+	(void)snprintf(path, sizeof(path), "/dev/%s", loop);
+	fd = is ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0) {
+		is = !ioctl(fd, LOOP_GET_STATUS64, &info) && info.lo_device == file->st_dev &&
+		     info.lo_inode == file->st_ino;
+		(void)close(fd); /* only asked */
+	}
+	return is;
+}
+
+/* What is written to such a file is written to the device, which may be mounted. */
+static int refuse_attached(const char *path, const struct stat *file, struct err *err)
+{
+	DIR *d = opendir("/sys/block");
+	struct dirent *e;
+	int r = 0;
+
+	while (d && !r && (e = readdir(d))) {
+		if (!strncmp(e->d_name, "loop", 4) && is_loop_file(e->d_name, file))
+			r = err_set(
+				err, -EBUSY,
+				"%s is attached to the device %s; --destroy-data writes to it all the same",
+				path, e->d_name);
+	}
+	if (d)
+		(void)closedir(d); /* only read from */
+	return r;
 }
 
 /* False: every request of io_uring would go to a thread of the kernel. */
@@ -187,7 +237,9 @@ int blk_target_open(struct blk_target *t, const char *path, uint64_t need_bytes,
 	t->writable = !t->device || o->writes;
 	flags |= t->writable ? O_RDWR : O_RDONLY;
 	if (exists && t->writable && !o->destroy_data) {
-		r = refuse_held(path, err);
+		r = t->device ? 0 : refuse_attached(path, &st, err);
+		if (!r)
+			r = refuse_held(path, err);
 		flags |= t->device ? O_EXCL : 0;
 	}
 	if (!exists)

@@ -29,6 +29,7 @@ struct trace_stream;
 struct trace_writer_options {
 	int level; /* of zstd; 0: the default (1), -1: none */
 	bool replace; /* an existing file is replaced; else it is an error */
+	bool existing; /* the file is there and empty, and is the caller's: not made, mode unchanged */
 	unsigned int file_mode; /* of the file; 0: IO_FILE_MODE */
 	bool eager; /* pack data blocks even while batches pile up */
 	/*

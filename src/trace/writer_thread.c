@@ -636,12 +636,25 @@ static void sink_free(struct sink *k)
 	free(k);
 }
 
+static int open_existing(const char *path, struct err *err)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? err_set(err, -errno, "cannot open %s", path) : fd;
+}
+
 int sink_open(const char *path, const struct trace_writer_options *options, struct sink **ret,
 	      struct err *err)
 {
-	int fd = io_create_file(path, options->replace, options->file_mode, err);
 	struct sink *k;
+	int fd;
 
+	if (!strcmp(path, "-"))
+		return err_set(
+			err, -EINVAL,
+			"a trace or plan cannot be written to standard output: name a file (./- for one named -)");
+	fd = options->existing ? open_existing(path, err)
+			       : io_create_file(path, options->replace, options->file_mode, err);
 	if (fd == -EEXIST && options->replace)
 		return err_set(err, -EEXIST, "cannot replace %s, which is no plain file", path);
 	if (fd == -EEXIST)

@@ -114,4 +114,12 @@ run 0 import --strict -o x2.trace x.strace && "$REPRISE" slice -f -c '!thread_st
 	run 0 show --exact x2.trace && grep -q 'thread_start(parent=101,' out && grep -q ' exec(former_tid=101)' out
 ok $? 'strace: all of it comes back'
 
+run 0 show --exact a.trace && cp out exact
+run 0 export --format=exact -o - a.trace && cmp -s out exact && [ ! -e - ]
+ok $? 'to standard output by name'
+for command in 'compile' 'slice' 'check --salvage'; do
+	run 2 $command -o - a.trace && says 'cannot be written to standard output' && [ ! -e - ]
+	ok $? "$command: not to standard output"
+done
+
 echo "1..$nr"

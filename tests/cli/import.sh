@@ -67,4 +67,18 @@ ok $? 'a large input that packs well'
 run 2 import --format=exact --init=a.txt -f -o i.trace a.txt && says 'takes no listing'
 ok $? 'a listing for a format that has no use for one'
 
+# What is no log is not gone through to its end.
+head -c 2000000 /dev/zero | tr '\0' '\n' >blank
+yes 'no line of any log' | head -n 200000 >nonsense
+for format in exact strace; do
+	run 2 import --format=$format -o blank.trace blank && says 'blank:1000001: more than 1000000 empty lines in a row: this is no log' && [ ! -e blank.trace ]
+	ok $? "$format: nothing but empty lines"
+	run 2 import --format=$format -o nonsense.trace nonsense && grep -q 'hardly any of its first 100000 lines means anything' err && [ ! -e nonsense.trace ]
+	ok $? "$format: nothing but nonsense"
+done
+run 2 import --format=exact -o - a.txt && says 'a trace or plan cannot be written to standard output' && [ ! -e - ] && [ ! -s out ]
+ok $? 'a trace is not written to standard output'
+run 0 import --format=exact -f -o ./- a.txt && [ -s ./- ] && rm ./-
+ok $? 'a file named -'
+
 echo "1..$nr"

@@ -560,4 +560,38 @@ ok $? 'a directory is for one at a time'
 wait $slow
 ok $? 'who came first is not disturbed'
 
+# Pathnames that begin like a reference to a descriptor of a plan.
+cat >nul.txt <<'END'
+# reprise exact 1
+1/1 #1 1000+10 open(path="\x00\x05/evil", flags=O_RDWR|O_CREAT, mode=0600) = -1 ENOENT
+1/1 #2 2000+10 open(path="\x00", flags=O_RDONLY, mode=0) = -1 ENOENT
+1/1 #3 3000+10 renameat2(olddirfd=AT_FDCWD, oldpath="\x00\x00\x00", newdirfd=AT_FDCWD, newpath="\x00\x01x", flags=0) = -1 ENOENT
+1/1 #4 4000+10 mkdir(path="/d", mode=0755) = 0
+END
+make nul
+fresh
+run 0 replay --json nul.trace tree && json 'd["mismatches"] == 0 and d["calls"]["open"]["made"] == 2' && [ "$(ls tree)" = d ]
+ok $? 'a pathname that begins with NUL is empty'
+
+run 2 replay -o - nul.trace tree && says 'cannot be written to standard output' && [ ! -e - ]
+ok $? 'the trace of a run is not written to standard output'
+
+# A plan that is made on the way has no name: nothing is left of it.
+cat >long.txt <<'END'
+# reprise exact 1
+1/1 #1 1000+10 mkdir(path="/begun", mode=0755) = 0
+1/1 #2 600000000000+10 mkdir(path="/never", mode=0755) = 0
+END
+make long
+fresh
+mkdir temporary
+TMPDIR=$PWD/temporary "$REPRISE" replay --speed=timed long.trace tree >out 2>err &
+pid=$!
+while [ ! -d tree/begun ] && kill -0 $pid; do sleep 0.05; done
+[ "$(ls -A temporary)" = '' ] && kill -KILL $pid
+ok $? 'the temporary plan has no name'
+wait $pid 2>/dev/null
+[ "$(ls -A temporary)" = '' ]
+ok $? 'and nothing is left when the replay is killed'
+
 echo "1..$nr"

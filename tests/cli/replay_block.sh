@@ -333,6 +333,8 @@ if [ "$(id -u)" = 0 ] && truncate -s 64M loop.img && dev=$(losetup --direct-io=o
 	run 0 replay --mode=timed --device='*='"$dev" --json w.trace && grep -q '"end": *"complete"' out && ! grep -q '"unwanted": *0,' out &&
 		[ "$(tr -d '\0' <loop.img | wc -c)" = 0 ]
 	ok $? 'a device is only read'
+	run 2 replay --mode=afap --device='*=loop.img' --writes w.trace && says "loop.img is attached to the device ${dev#/dev/}" && [ "$(tr -d '\0' <loop.img | wc -c)" = 0 ]
+	ok $? 'a file behind a device is not written'
 	run 0 replay --mode=think --device='*='"$dev" --writes --tune w.trace && [ "$(tr -d '\0' <loop.img | wc -c)" != 0 ]
 	ok $? 'a device is written when asked for'
 	if [ -d /sys/kernel/tracing/instances ]; then
