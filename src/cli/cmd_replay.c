@@ -37,7 +37,7 @@ struct options {
 	struct part_choice part;
 	unsigned int cache, many_devices;
 	bool no_init;
-	uint64_t loops, stall_ns, min_free_bytes, max_file_bytes, perturb, top;
+	uint64_t loops, stall_ns, min_free_bytes, max_file_bytes, max_memory_bytes, perturb, top;
 };
 
 static const char *const speed_words[] = { "natural", "afap", "timed", NULL };
@@ -103,6 +103,9 @@ static const struct option_spec specs[] = {
 		 .default_text = "a 64th, 64M at most"),
 	OPT_SIZE(0, "max-file-size", "SIZE", struct options, max_file_bytes,
 		 "let no file grow beyond this, RUN included"),
+	OPT_SIZE(0, "max-memory", "SIZE", struct options, max_memory_bytes,
+		 "let lanes, private maps and pipes use no more memory than this, and memfds too",
+		 .default_text = "a quarter of what is available"),
 	OPT_DURATION(0, "stall-timeout", "TIME", struct options, stall_ns,
 		     "end the run when nothing moved for so long"),
 	OPT_FLAG(0, "no-check", struct options, no_check,
@@ -360,6 +363,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.file_mode = o->file_mode,
 		.stall_ns = o->stall_ns,
 		.max_file_bytes = o->max_file_bytes,
+		.max_memory_bytes = o->max_memory_bytes,
 		.min_free_bytes = o->min_free_bytes,
 		.perturb_seed = o->perturb,
 		.drop_cache = o->cache == SNAPSHOT_CACHE_DROP,

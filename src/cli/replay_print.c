@@ -319,6 +319,12 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	if (res->nr_unbuilt)
 		buf_printf(&b, "%-22s%llu actions whose arguments the plan lacks\n", "not made",
 			   (unsigned long long)res->nr_unbuilt);
+	if (res->nr_over_memory) {
+		buf_printf(&b, "%-22s%llu times, or in part: it would take more memory than ",
+			   "not made", (unsigned long long)res->nr_over_memory);
+		strings_put_bytes(&b, res->max_memory_bytes);
+		buf_puts(&b, " (--max-memory)\n");
+	}
 	if (res->nr_fallbacks_direct)
 		buf_printf(&b, "%-22s%llu files: the target cannot\n", "opened without DIRECT",
 			   (unsigned long long)res->nr_fallbacks_direct);
@@ -497,6 +503,8 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "simulated", res->nr_simulated);
 	json_enforced(w, res);
 	json_kv_u64(w, "unbuilt", res->nr_unbuilt);
+	json_kv_u64(w, "max_memory_bytes", res->max_memory_bytes);
+	json_kv_u64(w, "over_memory", res->nr_over_memory);
 	json_kv_u64(w, "setup_actions", res->nr_setup);
 	json_kv_u64(w, "setup_ns", res->setup_ns);
 	json_kv_u64(w, "lanes", res->nr_lanes);

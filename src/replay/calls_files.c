@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -132,10 +133,57 @@ void replay_open_by_handle_at(struct lane *l, struct ready *a, struct outcome *o
 	call_stands(a, out);
 }
 
+/*
+ * A file like a memfd's, in a file system that can hold only so much. It has no
+ * seals: calls_files.c, replay_fcntl_add_seals().
+ */
+static int make_memory_file(struct lane *l, unsigned int flags)
+{
+	char name[16];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "%u", (unsigned int)l->number);
+	fd = openat(l->run->memory_fd, name,
+		    O_RDWR | O_CREAT | O_EXCL | (flags & MFD_CLOEXEC ? O_CLOEXEC : 0), 0700);
+	if (fd < 0)
+		return fd;
+	(void)fchmod(fd, 0777); /* our own file */
+	(void)unlinkat(l->run->memory_fd, name, 0);
+	return fd;
+}
+
 void replay_memfd_create(struct lane *l, struct ready *a, struct outcome *out)
 {
-	call_set_fd(l, a, 0, (int)syscall(SYS_memfd_create, a->regs[0], (unsigned int)a->regs[1]),
+	unsigned int flags = (unsigned int)a->regs[1];
+	/* Huge pages are bounded by whoever has set them aside; what fails shall fail as it did. */
+	bool bounded = l->run->memory_fd >= 0 && !(flags & MFD_HUGETLB) && !a->expected.err;
+
+	call_set_fd(l, a, 0,
+		    bounded ? make_memory_file(l, flags)
+			    : (int)syscall(SYS_memfd_create, a->regs[0], flags),
 		    out);
+}
+
+/* Whether it is a file of make_memory_file(), whose seals are only recorded ones. */
+static bool is_memory_file(const struct lane *l, int fd)
+{
+	struct stat st, memory;
+
+	return l->run->memory_fd >= 0 && !fstat(fd, &st) && !fstat(l->run->memory_fd, &memory) &&
+	       st.st_dev == memory.st_dev;
+}
+
+void replay_fcntl_add_seals(struct lane *l, struct ready *a, struct outcome *out)
+{
+	if (is_memory_file(l, (int)a->regs[0]))
+		call_stands(a, out);
+	else
+		call_generic(l, a, out);
+}
+
+void replay_fcntl_get_seals(struct lane *l, struct ready *a, struct outcome *out)
+{
+	replay_fcntl_add_seals(l, a, out);
 }
 
 void replay_close(struct lane *l, struct ready *a, struct outcome *out)

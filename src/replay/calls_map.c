@@ -35,6 +35,32 @@ static bool range_in_map(struct lane *l, struct ready *a, unsigned int reg, uint
 	return true;
 }
 
+/* How far the file reaches into a map of it. */
+static uint64_t bytes_of_file(int fd, uint64_t offset, uint64_t len)
+{
+	uint64_t end = 0;
+	struct stat st;
+
+	if (!fstat(fd, &st) && st.st_size > 0 && (uint64_t)st.st_size > offset)
+		end = ((uint64_t)st.st_size - offset + PAGE - 1) & ~(PAGE - 1);
+	return end < len ? end : len;
+}
+
+/* Pages of a private map that are written are memory of the run: whether it may have so many more. */
+static bool take_pages(struct lane *l, struct slot *s, uint64_t len)
+{
+	uint64_t taken = atomic_load(&s->taken_bytes), most = atomic_load(&s->len_bytes);
+
+	if (!atomic_load(&s->is_private))
+		return true;
+	if (len > most - (taken < most ? taken : most))
+		len = most - (taken < most ? taken : most); /* some of them a second time */
+	if (!budget_take(&l->run->budget, len))
+		return false;
+	atomic_fetch_add(&s->taken_bytes, len);
+	return true;
+}
+
 /*
  * Each page of the map that the file reaches is read, as faults would read it.
  * Through madvise(), which gives an error where another lane has cut the file
@@ -42,13 +68,8 @@ static bool range_in_map(struct lane *l, struct ready *a, unsigned int reg, uint
  */
 static void touch(struct lane *l, uint8_t *p, uint64_t len, int fd, uint64_t offset)
 {
-	uint64_t done, piece, end = 0;
-	struct stat st;
+	uint64_t done, piece, end = bytes_of_file(fd, offset, len);
 
-	if (!fstat(fd, &st) && st.st_size > 0 && (uint64_t)st.st_size > offset)
-		end = ((uint64_t)st.st_size - offset + PAGE - 1) & ~(PAGE - 1);
-	if (end > len)
-		end = len;
 	if (end > TOUCH_MAX_BYTES)
 		end = TOUCH_MAX_BYTES;
 	for (done = 0; done < end && !run_is_stopped(l->run); done += piece) {
@@ -108,6 +129,7 @@ static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct ou
 	uint64_t len = (a->regs[1] + PAGE - 1) & ~(PAGE - 1);
 	int prot = (int)a->regs[2] & (PROT_READ | PROT_WRITE);
 	int flags = (int)a->regs[3] & (MAP_SHARED | MAP_PRIVATE | MAP_NORESERVE | MAP_POPULATE);
+	bool populate;
 	struct slot *s;
 	void *p;
 
@@ -122,6 +144,9 @@ static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct ou
 	}
 	if (l->run->o->mmap == RUN_MMAP_POPULATE)
 		flags |= MAP_POPULATE;
+	populate = flags & MAP_POPULATE;
+	if ((flags & MAP_PRIVATE) && (prot & PROT_WRITE))
+		flags &= ~MAP_POPULATE; /* below */
 	p = mmap(NULL, len, prot, flags, (int)a->regs[4], (off_t)offset);
 	if (p == MAP_FAILED) {
 		call_set(out, -1);
@@ -137,6 +162,13 @@ static void map_file(struct lane *l, struct ready *a, uint64_t offset, struct ou
 		touch(l, p, len, (int)a->regs[4], offset);
 	s = &l->run->slots[a->slots[0]];
 	set_map(s, (uint64_t)(uintptr_t)p, len, offset);
+	atomic_store(&s->is_private, flags & MAP_PRIVATE);
+	/* As MAP_POPULATE: what cannot be loaded is no failure. */
+	if (populate && !(flags & MAP_POPULATE)) {
+		len = bytes_of_file((int)a->regs[4], offset, len);
+		if (len && take_pages(l, s, len))
+			(void)madvise(p, len, MADV_POPULATE_WRITE);
+	}
 }
 
 void replay_mmap(struct lane *l, struct ready *a, struct outcome *out)
@@ -172,6 +204,7 @@ void replay_munmap(struct lane *l, struct ready *a, struct outcome *out)
 	}
 	if (is_all) {
 		call_set(out, munmap((void *)addr, len));
+		budget_give(&l->run->budget, atomic_exchange(&s->taken_bytes, 0));
 		return;
 	}
 	call_set(out,
@@ -184,7 +217,8 @@ void replay_munmap(struct lane *l, struct ready *a, struct outcome *out)
 void replay_mremap(struct lane *l, struct ready *a, struct outcome *out)
 {
 	struct slot *s = call_slot(l, a, 0), *to;
-	uint64_t addr, len, new_len = (a->regs[2] + PAGE - 1) & ~(PAGE - 1), offset;
+	uint64_t addr, len, new_len = (a->regs[2] + PAGE - 1) & ~(PAGE - 1), offset, taken;
+	bool is_private;
 	void *p;
 
 	call_stands(a, out);
@@ -204,8 +238,12 @@ void replay_mremap(struct lane *l, struct ready *a, struct outcome *out)
 		call_set(out, -1);
 		return;
 	}
+	is_private = atomic_load(&s->is_private);
+	taken = atomic_exchange(&s->taken_bytes, 0);
 	set_map(s, 0, 0, 0);
 	set_map(to, (uint64_t)(uintptr_t)p, new_len, offset);
+	atomic_store(&to->is_private, is_private);
+	atomic_store(&to->taken_bytes, taken);
 }
 
 /*
@@ -268,6 +306,10 @@ void replay_madvise(struct lane *l, struct ready *a, struct outcome *out)
 	uint64_t addr, len;
 
 	if (a->regs[2] >= MADVISE_POISON_FIRST || !range_in_map(l, a, 0, &addr, &len)) {
+		call_stands(a, out);
+		return;
+	}
+	if (a->regs[2] == MADV_POPULATE_WRITE && !take_pages(l, call_slot(l, a, 0), len)) {
 		call_stands(a, out);
 		return;
 	}

@@ -26,6 +26,7 @@
 
 /* How much a pipe is made to hold once something does not fit: what any user may have. */
 #define GROWN_BYTES (1 << 20)
+#define PIPE_BYTES ((uint64_t)64 << 10) /* what the kernel gives a pipe to hold */
 /* How often who waits looks whether the others get on. */
 #define LOOK_MS 20
 /* No lane has got on for so long: half of it after each pipe that broke, so that many do not take long. */
@@ -138,13 +139,29 @@ static bool can_read_now(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
+/* A wish: a user may have only so much in all pipes. What a FIFO takes is not given back. */
+static bool grow(struct run *run, struct pipe *p, int fd, int bytes)
+{
+	int size = fcntl(fd, F_GETPIPE_SZ);
+	uint64_t more = size >= 0 && bytes > size ? (uint64_t)(bytes - size) : 0;
+
+	if (!more || !budget_take(&run->budget, more))
+		return false;
+	if (fcntl(fd, F_SETPIPE_SZ, bytes) < 0) {
+		budget_give(&run->budget, more);
+		return false;
+	}
+	if (p)
+		atomic_fetch_add(&p->taken_bytes, more);
+	return true;
+}
+
 /* What holds it up: nothing to read, or no room. */
 static bool wait_to_move(struct move *m)
 {
 	if (m->out && !m->grown) {
 		m->grown = true;
-		/* A wish: a user may have only so much in all pipes. */
-		if (fcntl(m->to, F_SETPIPE_SZ, GROWN_BYTES) >= 0)
+		if (grow(m->l->run, m->out, m->to, GROWN_BYTES))
 			return true;
 	}
 	if (m->in && (!m->out || !can_read_now(m->from)))
@@ -418,7 +435,7 @@ static int64_t step_tee(struct move *m, uint64_t left)
 	}
 	if (!m->grown) {
 		m->grown = true;
-		(void)fcntl(m->to, F_SETPIPE_SZ, GROWN_BYTES); /* a wish */
+		(void)grow(m->l->run, m->out, m->to, GROWN_BYTES); /* a wish */
 	}
 	n = tee(m->from, m->to, left, SPLICE_F_NONBLOCK);
 	return n > 0 && (uint64_t)n < left ? 0 : n;
@@ -589,13 +606,22 @@ static void make_pipe(struct lane *l, struct ready *a, uint64_t flags, struct ou
 		call_set(out, pipe2(fds, (int)flags));
 		if (out->err)
 			return;
+	} else if (!budget_take(&run->budget, PIPE_BYTES)) {
+		atomic_fetch_add(&run->pipes.nr_broken, 1);
+		simulate(a, out);
+		return;
 	} else if (pipe2(fds, (int)(flags & O_DIRECT) | O_NONBLOCK | O_CLOEXEC) < 0) {
+		budget_give(&run->budget, PIPE_BYTES);
 		atomic_fetch_add(&run->pipes.nr_broken, 1);
 		simulate(a, out);
 		return;
 	} else {
 		l->sums.nr_pipes++;
 		pipe = pipes_new(run);
+		if (pipe)
+			atomic_store(&pipe->taken_bytes, PIPE_BYTES);
+		else
+			budget_give(&run->budget, PIPE_BYTES); /* closed at once */
 		*out = (struct outcome){ 0 };
 	}
 	for (i = 0; i < 2; i++) {
@@ -637,11 +663,11 @@ void replay_vmsplice(struct lane *l, struct ready *a, struct outcome *out)
 /* Never smaller than it is: nobody would notice, but what is in it might not fit. */
 void replay_fcntl_setpipe_sz(struct lane *l, struct ready *a, struct outcome *out)
 {
-	int size = fcntl((int)a->regs[0], F_GETPIPE_SZ);
+	struct slot *s = call_slot(l, a, 0);
 
-	(void)l;
-	if (size >= 0 && (int64_t)a->regs[2] > size && a->regs[2] <= GROWN_BYTES)
-		(void)fcntl((int)a->regs[0], F_SETPIPE_SZ, (int)a->regs[2]); /* a wish */
+	if (a->regs[2] <= GROWN_BYTES)
+		(void)grow(l->run, s ? atomic_load(&s->pipe) : NULL, (int)a->regs[0],
+			   (int)a->regs[2]); /* a wish */
 	call_stands(a, out);
 }
 

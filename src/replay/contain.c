@@ -179,6 +179,21 @@ static int change_root(struct err *err)
 	return 0;
 }
 
+int contain_memory(uint64_t bytes)
+{
+	int fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC), fd = -1;
+	char size[24];
+
+	if (fs < 0)
+		return -1;
+	(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes);
+	if (!syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "size", size, 0) &&
+	    !syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		fd = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
+	(void)close(fs); /* nothing was written */
+	return fd;
+}
+
 int contain_enter(const char *dir, bool cross_mounts, int *ret_null_fd, struct err *err)
 {
 	int r = enter_namespaces(err);

@@ -14,6 +14,7 @@
 #define REPLAY_CONTAIN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/attrs.h"
 #include "base/err.h"
@@ -25,6 +26,13 @@
  * cross_mounts: with what is mounted below the directory.
  */
 MUST_CHECK int contain_enter(const char *dir, bool cross_mounts, int *ret_null_fd, struct err *err);
+
+/*
+ * A file system in memory that can hold so many bytes, at no path: a directory
+ * that files can be made in. -1 where the kernel has none for us (before Linux
+ * 5.2, or without the rights that contain_enter() brings).
+ */
+int contain_memory(uint64_t bytes);
 
 /* Only as root directory: for systems that refuse the above. The null device is the system's own. */
 MUST_CHECK int contain_chroot(const char *dir, int *ret_null_fd, struct err *err);

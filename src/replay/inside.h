@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "plan/plan.h"
+#include "replay/budget.h"
 #include "replay/engine.h"
 #include "replay/pipes.h"
 #include "replay/predict.h"
@@ -32,6 +33,9 @@ struct slot {
 	_Atomic int fd; /* -1: none */
 	_Atomic uint64_t addr, len_bytes; /* of a map */
 	_Atomic uint64_t offset; /* in the file, of a map that is not made (--mmap=skip) */
+	/* ... and of its pages, if they are private, what was taken from the budget. */
+	_Atomic uint64_t taken_bytes;
+	_Atomic bool is_private;
 	_Atomic uint32_t nr_rings; /* of lanes, in which the descriptor is registered (batch.h) */
 	struct flight *_Atomic flight; /* of an io_uring or an aio context (flight.h) */
 	struct ring_files *_Atomic files; /* of an io_uring; belongs to the run */
@@ -282,6 +286,8 @@ struct run {
 	struct slot *slots;
 	uint32_t nr_slots;
 	struct pipes pipes;
+	struct budget budget;
+	int memory_fd; /* a file system in memory, for memfds; -1: none (contain_memory()) */
 	bool has_started_edges;
 	uint64_t max_data_bytes;
 	int null_fd; /* the null device */

@@ -25,6 +25,7 @@
 #define OUT_MIN_BYTES ((uint64_t)64 << 10)
 #define OUT_MAX_BYTES ((uint64_t)4 << 20)
 #define SCRATCH_BYTES ((uint64_t)16 << 10)
+#define LANE_OTHER_BYTES ((uint64_t)160 << 10) /* ring, reader, stacks */
 #define LANE_STACK_BYTES ((size_t)128 << 10)
 #define OWN_DESCRIPTORS 64
 #define POLL_NS (20 * NS_PER_MS)
@@ -460,6 +461,7 @@ static void sum_up(struct run *run)
 		    run->lanes[i].predict.last_ns > res->predicted_ns)
 			res->predicted_ns = run->lanes[i].predict.last_ns;
 	}
+	res->nr_over_memory = atomic_load(&run->budget.nr_refused);
 	res->nr_pipes_broken = atomic_load(&run->pipes.nr_broken);
 	flight_sum_up(run, res);
 	res->elapsed_ns = last_ns - run->start_ns;
@@ -497,6 +499,30 @@ static int go_through(struct run *run, struct err *err)
 	return run->res->status;
 }
 
+/* Memory that must be there: for lanes, whose rings and readers are guessed, and slots. */
+static int take_memory(struct run *run, struct err *err)
+{
+	uint64_t need = run->nr_lanes * (sizeof(*run->lanes) + lane_bytes(OUT_MIN_BYTES) +
+					 LANE_OTHER_BYTES) +
+			run->nr_slots * (sizeof(*run->slots) + sizeof(*run->pipes.items));
+	struct buf words = { 0 };
+	int r;
+
+	run->budget.limit_bytes =
+		run->o->max_memory_bytes ? run->o->max_memory_bytes : budget_default_bytes();
+	run->res->max_memory_bytes = run->budget.limit_bytes;
+	if (budget_take(&run->budget, need))
+		return 0;
+	buf_printf(&words, "%u lanes and %u slots need ", (unsigned int)run->nr_lanes,
+		   (unsigned int)run->nr_slots);
+	strings_put_bytes(&words, need);
+	buf_puts(&words, " of memory, and the run may use ");
+	strings_put_bytes(&words, run->budget.limit_bytes);
+	r = err_set(err, -E2BIG, "%s (--max-memory)", buf_str(&words));
+	buf_release(&words);
+	return r;
+}
+
 static int prepare(struct run *run, const char *const *plans, unsigned int nr_plans,
 		   const char *dir, struct outside *outside, struct err *err)
 {
@@ -506,6 +532,8 @@ static int prepare(struct run *run, const char *const *plans, unsigned int nr_pl
 	if (!r)
 		r = open_plans(run, plans, nr_plans, err);
 	if (!r)
+		r = take_memory(run, err);
+	if (!r)
 		r = set_limits(run, err);
 	if (!r)
 		r = run->o->no_contain
@@ -513,6 +541,7 @@ static int prepare(struct run *run, const char *const *plans, unsigned int nr_pl
 			    : contain_enter(dir, run->o->cross_mounts, &run->null_fd, err);
 	if (r < 0)
 		return r;
+	run->memory_fd = contain_memory(run->budget.limit_bytes);
 	if (stat("/", &run->root_stat) < 0)
 		return err_set(err, -errno, "cannot look at %s", dir);
 	make_slots(run);
@@ -532,7 +561,9 @@ int run_perform_here(const char *const *plans, unsigned int nr_plans, const char
 		     const struct run_options *o, struct run_result *res, struct err *err)
 {
 	struct outside outside = { .latency_fd = -1, .output_dir = -1 };
-	struct run run = { .o = o, .res = res, .null_fd = -1, .fds_fd = -1, .drop_fd = -1 };
+	struct run run = {
+		.o = o, .res = res, .null_fd = -1, .fds_fd = -1, .drop_fd = -1, .memory_fd = -1
+	};
 	uint32_t i;
 	int r;
 
@@ -550,6 +581,7 @@ int run_perform_here(const char *const *plans, unsigned int nr_plans, const char
 	} else if (run.writer) {
 		trace_writer_abandon(run.writer);
 	}
+	attrs_close_fd(&run.memory_fd);
 	if (run.lanes)
 		loader_release(&run);
 	for (i = 0; run.lanes && i < run.nr_lanes; i++)

@@ -57,6 +57,7 @@ void pipes_drop(struct run *run, struct slot *s)
 	/* A plan without order may have others look at it still: the memory stays. */
 	if (!p || atomic_fetch_sub(&p->nr_slots, 1) != 1)
 		return;
+	budget_give(&run->budget, atomic_exchange(&p->taken_bytes, 0));
 	pthread_mutex_lock(&run->pipes.mutex);
 	p->next_free = run->pipes.first_free;
 	run->pipes.first_free = p;

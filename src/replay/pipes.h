@@ -21,6 +21,7 @@ struct slot;
 struct pipe {
 	_Atomic uint32_t nr_slots; /* that hold an end of it */
 	_Atomic bool broken;
+	_Atomic uint64_t taken_bytes; /* from the budget, for what it can hold */
 	struct pipe *next_free;
 };
 

@@ -59,6 +59,7 @@ struct run_options {
 	uint64_t stall_ns; /* end the run when nothing moved for so long; 0: never */
 	uint64_t min_free_bytes; /* the run ends when the target has less left; RUN_FREE_DEFAULT */
 	uint64_t max_file_bytes; /* no file grows beyond; 0: no limit */
+	uint64_t max_memory_bytes; /* that plans make the run use; 0: budget_default_bytes() */
 	uint64_t perturb_seed; /* not 0: random delays before actions, to try the order */
 };
 
@@ -166,6 +167,8 @@ struct run_result {
 	uint64_t nr_requests; /* asynchronous ones that were made */
 	uint64_t nr_requests_by_calls; /* of these by calls, for there was no io_uring for them */
 	uint64_t most_in_flight; /* of one ring or context at once */
+	uint64_t max_memory_bytes,
+		nr_over_memory; /* what plans may use; what was left out for it */
 	uint64_t nr_unbuilt; /* actions that lacked what a call needs: not made */
 	uint64_t peak_memory_bytes;
 	uint64_t cpu_ns; /* of the run's process */

@@ -42,6 +42,65 @@ else
 	skip 'too few processes are explained' 'needs root'
 fi
 
+# Memory that a trace makes the run use.
+run 2 replay --max-memory=16M lanes.plan tree && says '1000 lanes and 2 slots need ' && says 'of memory, and the run may use 16.0 MiB (--max-memory)'
+ok $? 'more lanes than there is memory for are refused'
+# hungry NAME LINE...: a trace of these calls, replayed with 64 MiB
+hungry() {
+	name=$1
+	shift
+	{
+		echo '# reprise exact 1'
+		echo 'tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})'
+		i=0
+		for line; do
+			i=$((i + 1))
+			echo "1/1 #$i ${i}000+10 $line"
+		done
+	} >"$name.txt"
+	make "$name"
+	rm -rf tree && mkdir tree
+	"$REPRISE" replay --json --max-memory=64M --mmap=map "$name.trace" tree >out 2>err
+}
+open='open(path="/f", flags=O_RDWR|O_CREAT, mode=0644) = 3'
+large='ftruncate(fd=3, length=8589934592) = 0'
+map='mmap(addr=NULL, length=8589934592, prot=PROT_READ|PROT_WRITE'
+hungry populate "$open" "$large" "$map, flags=MAP_PRIVATE|MAP_POPULATE|MAP_NORESERVE, fd=3, offset=0) = 0x7f0000000000" \
+	'munmap(addr=0x7f0000000000, length=8589934592) = 0' && json 'd["over_memory"] == 1 and d["mismatches"] == 0 and d["max_memory_bytes"] == 64 << 20
+	and d["peak_memory_bytes"] < 128 << 20'
+ok $? 'pages of a private map are not all loaded'
+hungry advice "$open" "$large" "$map, flags=MAP_PRIVATE|MAP_NORESERVE, fd=3, offset=0) = 0x7f0000000000" \
+	'madvise(addr=0x7f0000000000, length=8589934592, advice=23) = 0' && json 'd["over_memory"] == 1 and d["mismatches"] == 0 and d["peak_memory_bytes"] < 128 << 20'
+ok $? 'nor by advice'
+"$REPRISE" replay --max-memory=64M advice.trace tree >out 2>err
+grep -q '^not made *1 times, or in part: it would take more memory than 64.0 MiB (--max-memory)$' out
+ok $? 'and the report says so'
+small='mmap(addr=NULL, length=33554432, prot=PROT_READ|PROT_WRITE, flags=MAP_PRIVATE|MAP_POPULATE, fd=3, offset=0) = 0x7f0000000000'
+unmap='munmap(addr=0x7f0000000000, length=33554432) = 0'
+hungry again "$open" "$large" "$small" "$unmap" "$small" "$unmap" "$small" "$unmap" && json 'd["over_memory"] == 0 and d["mismatches"] == 0'
+ok $? 'what is unmapped may be used again'
+hungry memfd 'memfd_create(name="x", flags=MFD_ALLOW_SEALING) = 3' 'ftruncate(fd=3, length=1048576) = 0' 'fcntl_add_seals(fd=3, arg=F_SEAL_SHRINK) = 0' \
+	'fcntl_get_seals(fd=3) = 2' 'write(fd=3, buf="abc", count=3) = 3' 'pread64(fd=3, buf="abc", count=3, offset=0) = 3' 'fallocate(fd=3, mode=0, offset=0, len=33554432) = 0' &&
+	json 'd["mismatches"] == 0'
+ok $? 'memfds hold what they may'
+if unshare -m true 2>/dev/null || unshare -Urm true 2>/dev/null; then
+	hungry full 'memfd_create(name="x", flags=0) = 3' 'fallocate(fd=3, mode=0, offset=0, len=50331648) = 0' 'memfd_create(name="y", flags=0) = 4' \
+		'fallocate(fd=4, mode=0, offset=0, len=50331648) = 0' 'ftruncate(fd=3, length=0) = 0' 'fallocate(fd=4, mode=0, offset=0, len=50331648) = 0'
+	json 'd["mismatches"] == 1 and d["first_mismatches"][0]["seq"] == 4 and "ENOSPC" in str(d["first_mismatches"])'
+	ok $? 'but not more'
+else
+	skip 'memfds are bounded' 'no namespaces'
+fi
+set --
+i=3
+while [ $i -lt 203 ]; do
+	set -- "$@" "pipe(pipefd=[$i, $((i + 1))]) = 0" "fcntl_setpipe_sz(fd=$i, arg=1048576) = 1048576" "write(fd=$((i + 1)), buf=?/1000000, count=1000000) = 1000000"
+	i=$((i + 2))
+done
+hungry pipes "$@"
+json 'd["end"] == "complete" and d["over_memory"] > 0 and d["mismatches"] == 0'
+ok $? 'pipes do not hold more than they may'
+
 # A run that is interrupted reports what it has done.
 plan long 2 <<'END'
 0 mkdir(path="/begun", mode=0755) = 0

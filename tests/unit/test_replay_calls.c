@@ -135,7 +135,12 @@ static void perform(const struct row *row, call_fn fn)
 	static _Alignas(4096) uint8_t memory[8][4096];
 	static struct run_options o;
 	static struct run_result res;
-	static struct run run = { .o = &o, .res = &res, .slots = slots, .nr_slots = 8 };
+	static struct run run = { .o = &o,
+				  .res = &res,
+				  .slots = slots,
+				  .nr_slots = 8,
+				  .budget = { .limit_bytes = UINT64_MAX },
+				  .memory_fd = -1 };
 	static struct lane l = { .run = &run };
 	static struct requests requests;
 	struct ready a = {

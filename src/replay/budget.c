@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/budget.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+#include "base/io.h"
+
+/* Files of /proc and cgroupfs that are looked at are far smaller. */
+#define TEXT_MAX_BYTES (1u << 20)
+
+/* The number behind a word at the beginning of a line; false if there is none. */
+static bool find_number(const char *text, const char *word, uint64_t *ret)
+{
+	size_t len = strlen(word);
+
+	for (; text; text = strchr(text, '\n')) {
+		text += *text == '\n';
+		if (!strncmp(text, word, len) && strspn(text + len, " \t") + len < strlen(text)) {
+			*ret = strtoull(text + len, NULL, 10);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool read_number(const char *path, const char *word, uint64_t *ret)
+{
+	struct buf text = { 0 };
+	bool found = io_read_file(path, TEXT_MAX_BYTES, &text, NULL) >= 0 &&
+		     find_number(buf_str(&text), word, ret);
+
+	buf_release(&text);
+	return found;
+}
+
+/* What one group leaves; UINT64_MAX: it has no limit ("max" is no number: 0). */
+static uint64_t left_in_group(const char *group)
+{
+	char path[PATH_MAX + 64];
+	uint64_t max = 0, used = 0, inactive = 0, active = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/memory.max", group);
+	if (!read_number(path, "", &max) || !max)
+		return UINT64_MAX;
+	(void)snprintf(path, sizeof(path), "%s/memory.current", group);
+	(void)read_number(path, "", &used); /* 0: all of it is left */
+	(void)snprintf(path, sizeof(path), "%s/memory.stat", group);
+	(void)read_number(path, "inactive_file ", &inactive);
+	(void)read_number(path, "active_file ", &active);
+	used = used > inactive + active ? used - inactive - active : 0;
+	return max > used ? max - used : 0;
+}
+
+/* Our group and all above it. */
+static uint64_t left_in_groups(void)
+{
+	static const char root[] = "/sys/fs/cgroup";
+	struct buf text = { 0 };
+	uint64_t least = UINT64_MAX, left;
+	char group[PATH_MAX], *line, *slash;
+
+	if (io_read_file("/proc/self/cgroup", TEXT_MAX_BYTES, &text, NULL) >= 0 &&
+	    (line = strstr(buf_str(&text), "0::/")) != NULL) {
+		line[strcspn(line, "\n")] = 0;
+		(void)snprintf(group, sizeof(group), "%s%s", root, line + 3);
+		while (strlen(group) > strlen(root)) {
+			left = left_in_group(group);
+			least = left < least ? left : least;
+			slash = strrchr(group, '/');
+			*slash = 0;
+		}
+	}
+	/* Inside of a container the own group is the root. */
+	left = left_in_group(root);
+	buf_release(&text);
+	return left < least ? left : least;
+}
+
+uint64_t budget_default_bytes(void)
+{
+	uint64_t available = 0, left = left_in_groups();
+
+	if (read_number("/proc/meminfo", "MemAvailable:", &available))
+		available <<= 10;
+	else
+		available = UINT64_MAX; /* a group's limit is all that is known */
+	return (available < left ? available : left) / 4;
+}
+
+bool budget_take(struct budget *b, uint64_t bytes)
+{
+	uint64_t taken = atomic_load(&b->taken_bytes);
+
+	do {
+		if (bytes > b->limit_bytes || taken > b->limit_bytes - bytes) {
+			atomic_fetch_add(&b->nr_refused, 1);
+			return false;
+		}
+	} while (!atomic_compare_exchange_weak(&b->taken_bytes, &taken, taken + bytes));
+	return true;
+}
+
+void budget_give(struct budget *b, uint64_t bytes)
+{
+	atomic_fetch_sub(&b->taken_bytes, bytes);
+}
