@@ -37,53 +37,68 @@ static bool read_number(const char *path, const char *word, uint64_t *ret)
 	return found;
 }
 
+/* How the two versions of control groups name things. */
+static const struct group_names {
+	const char *line; /* of /proc/self/cgroup: what stands before the path */
+	const char *root, *limit, *used, *inactive, *active;
+} versions[] = {
+	{ "0::", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ",
+	  "active_file " },
+	{ ":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+	  "total_inactive_file ", "total_active_file " },
+};
+
 /* What one group leaves; UINT64_MAX: it has no limit ("max" is no number: 0). */
-static uint64_t left_in_group(const char *group)
+static uint64_t left_in_group(const char *group, const struct group_names *names)
 {
 	char path[PATH_MAX + 64];
 	uint64_t max = 0, used = 0, inactive = 0, active = 0;
 
-	(void)snprintf(path, sizeof(path), "%s/memory.max", group);
+	(void)snprintf(path, sizeof(path), "%s/%s", group, names->limit);
 	if (!read_number(path, "", &max) || !max)
 		return UINT64_MAX;
-	(void)snprintf(path, sizeof(path), "%s/memory.current", group);
+	(void)snprintf(path, sizeof(path), "%s/%s", group, names->used);
 	(void)read_number(path, "", &used); /* 0: all of it is left */
 	(void)snprintf(path, sizeof(path), "%s/memory.stat", group);
-	(void)read_number(path, "inactive_file ", &inactive);
-	(void)read_number(path, "active_file ", &active);
+	(void)read_number(path, names->inactive, &inactive);
+	(void)read_number(path, names->active, &active);
 	used = used > inactive + active ? used - inactive - active : 0;
 	return max > used ? max - used : 0;
 }
 
-/* Our group and all above it. */
-static uint64_t left_in_groups(void)
+/* Our group and all above it; inside of a container the own one is the root. */
+static uint64_t left_in_groups(const struct group_names *names)
 {
-	static const char root[] = "/sys/fs/cgroup";
 	struct buf text = { 0 };
-	uint64_t least = UINT64_MAX, left;
-	char group[PATH_MAX], *line, *slash;
+	uint64_t least, left;
+	char group[PATH_MAX], *line;
+	size_t root_len = strlen(names->root);
 
+	least = left_in_group(names->root, names);
 	if (io_read_file("/proc/self/cgroup", TEXT_MAX_BYTES, &text, NULL) >= 0 &&
-	    (line = strstr(buf_str(&text), "0::/")) != NULL) {
+	    (line = strstr(buf_str(&text), names->line)) != NULL) {
+		line += strlen(names->line);
 		line[strcspn(line, "\n")] = 0;
-		(void)snprintf(group, sizeof(group), "%s%s", root, line + 3);
-		while (strlen(group) > strlen(root)) {
-			left = left_in_group(group);
+		(void)snprintf(group, sizeof(group), "%s%s", names->root, line);
+		while (strlen(group) > root_len) {
+			left = left_in_group(group, names);
 			least = left < least ? left : least;
-			slash = strrchr(group, '/');
-			*slash = 0;
+			*strrchr(group, '/') = 0;
 		}
 	}
-	/* Inside of a container the own group is the root. */
-	left = left_in_group(root);
 	buf_release(&text);
-	return left < least ? left : least;
+	return least;
 }
 
 uint64_t budget_default_bytes(void)
 {
-	uint64_t available = 0, left = left_in_groups();
+	uint64_t available = 0, left = UINT64_MAX, in_group;
+	size_t i;
 
+	for (i = 0; i < ARRAY_LEN(versions); i++) {
+		in_group = left_in_groups(&versions[i]);
+		left = in_group < left ? in_group : left;
+	}
 	if (read_number("/proc/meminfo", "MemAvailable:", &available))
 		available <<= 10;
 	else

@@ -19,7 +19,7 @@ struct budget {
 
 /*
  * A quarter of what the machine has available, or of what the tightest of our
- * control groups (of version 2) leaves, without page cache: memfds may take as
+ * control groups leaves, without page cache: memfds may take as
  * much again.
  */
 uint64_t budget_default_bytes(void);
