@@ -338,7 +338,7 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 				   (unsigned long long)res->nr_pipes_broken);
 		buf_putc(&b, '\n');
 	}
-	if (res->nr_requests || res->nr_requests_enforced) {
+	if (res->nr_requests || res->nr_requests_enforced || res->nr_requests_left_out) {
 		buf_printf(&b, "%-22s%llu made, at most %llu in flight at once", "async requests",
 			   (unsigned long long)res->nr_requests,
 			   (unsigned long long)res->most_in_flight);
@@ -348,6 +348,9 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 		if (res->nr_requests_enforced)
 			buf_printf(&b, "; %llu failures enforced",
 				   (unsigned long long)res->nr_requests_enforced);
+		if (res->nr_requests_left_out)
+			buf_printf(&b, "; %llu left out: their files are simulated or not open",
+				   (unsigned long long)res->nr_requests_left_out);
 		buf_putc(&b, '\n');
 	}
 	if (o->no_copy_reads)
@@ -552,6 +555,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_object_begin(w);
 	json_kv_u64(w, "made", res->nr_requests);
 	json_kv_u64(w, "by_calls", res->nr_requests_by_calls);
+	json_kv_u64(w, "left_out", res->nr_requests_left_out);
 	json_kv_u64(w, "most_in_flight", res->most_in_flight);
 	json_object_end(w);
 	json_tables(w, res);

@@ -9,6 +9,7 @@
 #include "compile/block.h"
 #include "compile/emit.h"
 #include "compile/inside.h"
+#include "model/uring.h"
 #include "order/args.h"
 
 static void forget(void *arg, struct res *res, struct res *heir)
@@ -199,6 +200,15 @@ static void count_fate(struct compile_totals *t, enum fate fate)
 	t->nr_unsupported += fate == FATE_UNSUPPORTED;
 }
 
+/* A request is a call of its own. */
+static void count_requests(struct compile_totals *t, const struct event *ev)
+{
+	const struct value *sqes = args_find(ev->row, (struct value *)(uintptr_t)ev->args, "sqes");
+
+	for (uint32_t i = 0; sqes && sqes->type == VALUE_LIST && i < sqes->count; i++)
+		t->nr_unsupported += uring_is_unsupported(&sqes->items[i]);
+}
+
 /* It comes before the end of the call that it happened in. */
 static void note_miss(struct compiler *c, struct thread *t, const struct event *ev)
 {
@@ -235,6 +245,8 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	c->totals->nr_events++;
 	c->reads_unknown = bytes_step(&c->bytes, ev, facts);
 	count_fate(c->totals, fate);
+	if (ev->row->id == SC_io_uring_enter)
+		count_requests(c->totals, ev);
 	streams_lose(c->model, ev, facts, fate);
 	if (ev->row->id == EV_cache_miss)
 		note_miss(c, t, ev);

@@ -159,7 +159,7 @@ static void translate_fds(const struct compiled *view, struct outcome *outcome)
 		const struct fd_ref *ref = &facts->fds.items[i];
 		int32_t slot = ref->fd ? ref->fd->slot : -1;
 
-		if (files_only && ref->fd && !is_file(view->model, ref->fd))
+		if (files_only && !ref->result && ref->fd && !is_file(view->model, ref->fd))
 			slot = -1; /* a request that is not made */
 
 		if (ref->where)

@@ -328,14 +328,16 @@ static void scan_args(struct row_info *info, const struct row *row)
 		const struct arg *arg = &row->args[n];
 		uint16_t bit = (uint16_t)(1u << n);
 
+		/* One after another: what one opens the next may use. */
+		if (arg->kind == KIND_SQES || arg->kind == KIND_CQES)
+			continue;
 		if (is_fd(arg->kind))
 			info->fd_args |= bit;
 		else if (arg_has_fds(arg))
 			info->nested |= bit;
 		else
 			continue;
-		if (arg->dir == ARG_OUT || arg->kind == KIND_CQES ||
-		    (is_fd(arg->kind) && arg->reg == REG_NONE))
+		if (arg->dir == ARG_OUT || (is_fd(arg->kind) && arg->reg == REG_NONE))
 			info->after |= bit;
 	}
 	/* The second of these is no argument but where the result goes. */

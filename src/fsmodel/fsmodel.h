@@ -76,6 +76,7 @@ struct fd_ref {
 	struct value *where; /* in the event; NULL: the outcome's ret */
 	struct res *fd; /* RES_FD; NULL: no open descriptor has this number */
 	bool made; /* by this event */
+	bool result; /* of a request: what it is open on does not matter */
 };
 
 /* A pathname that leads through a descriptor (/proc/self/fd/N, /dev/fd/N, /dev/stdin). */

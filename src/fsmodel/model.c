@@ -360,6 +360,14 @@ static void apply(struct call *c, const struct row_info *info)
 		t->result.ret = c->ev->outcome.ret;
 }
 
+/* The call changed nothing, or nobody knows what. */
+static void collect_unapplied(struct call *c, const struct row_info *info)
+{
+	refs_collect(c, info, false);
+	if (c->ev->row->id == SC_io_uring_enter && c->thread)
+		uring_collect(c);
+}
+
 static void execute(struct call *c, const struct row_info *info, struct outcome foretold)
 {
 	struct tables *t = c->m->tables;
@@ -367,7 +375,7 @@ static void execute(struct call *c, const struct row_info *info, struct outcome 
 
 	t->result = foretold;
 	if (foretold.err) {
-		refs_collect(c, info, false);
+		collect_unapplied(c, info);
 	} else {
 		if (c->any_ret)
 			t->result.ret = ev->outcome.err ? -1 : ev->outcome.ret;
@@ -401,7 +409,7 @@ static void observe_failure(struct call *c, const struct row_info *info, struct 
 	const struct event *ev = c->ev;
 	bool fits, mended = false;
 
-	refs_collect(c, info, false);
+	collect_unapplied(c, info);
 	if (!c->unsure && foretold.err != ev->outcome.err && is_outside(ev->outcome.err))
 		c->m->totals.nr_outside++;
 	fits = error_fits(c, foretold);
@@ -422,12 +430,13 @@ static void observe(struct call *c, const struct row_info *info, struct outcome 
 	c->facts->predicted = foretold;
 	c->m->tables->result = ev->outcome;
 	if (unfinished) {
-		refs_collect(c, info, false);
+		collect_unapplied(c, info);
 		return;
 	}
 	if (ev->outcome.err) {
-		/* Linux has closed it whatever else went wrong. */
-		if (ev->row->id == SC_close && ev->outcome.err != EBADF && !foretold.err) {
+		/* Linux has closed it, and completions have come, whatever else went wrong. */
+		if ((ev->row->id == SC_close || ev->row->id == SC_io_uring_enter) &&
+		    ev->outcome.err != EBADF && !foretold.err) {
 			apply(c, info);
 			return;
 		}
@@ -444,7 +453,7 @@ static void observe(struct call *c, const struct row_info *info, struct outcome 
 			c->facts->predicted = c->m->tables->result;
 		return;
 	}
-	refs_collect(c, info, false);
+	collect_unapplied(c, info);
 	if (info->makes_fd && ev->outcome.ret >= 0) {
 		fd_make_result(c, open_file_unknown(c->m), false);
 		refs_collect(c, info, true);

@@ -2,20 +2,21 @@
 /* Which descriptors stand in an event, by the kinds of its arguments. */
 #include "base/banned.h"
 #include "fsmodel/tables.h"
+#include "model/uring.h"
 
 struct walk {
 	struct call *c;
 	bool nested; /* their use is told here: no handler has done so */
 };
 
-static void add_fd(struct walk *w, struct value *v)
+static void add_number(struct walk *w, struct value *v, int64_t number)
 {
 	struct call *c = w->c;
 	struct descriptor *d;
 
-	if (v->type != VALUE_INT || v->i < 0)
+	if (v->type != VALUE_INT || number < 0)
 		return;
-	d = fd_table_get(c->thread->files, v->i);
+	d = fd_table_get(c->thread->files, number);
 	if (d && w->nested)
 		touch_use(c, &d->res, TOUCH_USE);
 	VEC_PUSH(&c->facts->fds,
@@ -24,13 +25,18 @@ static void add_fd(struct walk *w, struct value *v)
 				   .made = d && !d->found && d->step == c->m->tables->step }));
 }
 
+static void add_fd(struct walk *w, struct value *v)
+{
+	add_number(w, v, v->i);
+}
+
 static void walk_value(struct walk *w, const struct arg *arg, struct value *v);
 
 /* Whether a field that is a descriptor by its kind is one in this struct. */
 static bool field_counts(unsigned int id, const struct value *v, const char *name)
 {
 	if (id == STRUCT_io_uring_sqe && !strcmp(name, "fd"))
-		return !(value_int_or(field_of(v, STRUCT_io_uring_sqe, "flags"), 0) & 1);
+		return uring_fd_counts(v);
 	if (id == STRUCT_iocb && !strcmp(name, "aio_resfd"))
 		return value_int_or(field_of(v, STRUCT_iocb, "aio_flags"), 0) & 1;
 	return true;
@@ -72,6 +78,28 @@ static void walk_value(struct walk *w, const struct arg *arg, struct value *v)
 		else
 			add_fd(w, item);
 	}
+}
+
+void refs_of_request(struct call *c, struct value *sqe)
+{
+	struct walk w = { .c = c, .nested = true };
+	struct value *second = uring_second_fd(sqe);
+
+	walk_struct(&w, STRUCT_io_uring_sqe, sqe);
+	if (second) /* 32 bits, whatever the kind of the field */
+		add_number(&w, second, (int32_t)second->u);
+}
+
+void refs_of_completion(struct call *c, struct value *cqe)
+{
+	struct walk w = { .c = c };
+	struct value *made = uring_new_fd(cqe);
+
+	walk_struct(&w, STRUCT_io_uring_cqe, cqe);
+	if (!made)
+		return;
+	add_fd(&w, made);
+	c->facts->fds.items[c->facts->fds.len - 1].result = true;
 }
 
 void refs_collect(struct call *c, const struct row_info *info, bool after)

@@ -202,6 +202,8 @@ void store_in_map(struct call *c);
 void aio_clear(struct call *c, struct fsmodel *m, struct ids *contexts);
 struct uring;
 void uring_free(struct call *c, struct fsmodel *m, struct uring *u);
+/* The descriptors in requests and completions of a call that is not applied. */
+void uring_collect(struct call *c);
 
 /* Locks (lock.c). */
 
@@ -249,6 +251,9 @@ bool arg_has_fds(const struct arg *arg);
 
 /* Which descriptors stand in the event (refs.c). `after`: those that the call made. */
 void refs_collect(struct call *c, const struct row_info *info, bool after);
+/* Those of a request and of a completion of io_uring, each in its turn. */
+void refs_of_request(struct call *c, struct value *sqe);
+void refs_of_completion(struct call *c, struct value *cqe);
 /* Whether the descriptors that the call gave out are numbers that it could give. */
 bool refs_fit(const struct call *c, const struct row_info *info);
 

@@ -11,11 +11,14 @@
 
 #include "base/banned.h"
 #include "fsmodel/tables.h"
+#include "model/uring.h"
 
 #define REQUESTS_MAX 65536 /* in flight in one ring; the kernel has half of that */
 #define FIXED_MAX 65536
 #define SQE_FIXED_FILE 1
 #define PATH_BYTES_MAX 4096
+/* Under which a file is opened that goes to the ring's own table: no program has so many. */
+#define DIRECT_NUMBER (INT32_MAX - 1)
 
 struct uring_request {
 	struct res res; /* RES_AIO */
@@ -25,6 +28,7 @@ struct uring_request {
 		*open; /* held: what the descriptor was when it was submitted; may be NULL */
 	int64_t fd;
 	int64_t off;
+	uint32_t file_index; /* 1 + that of the ring's own table, or URING_INDEX_ALLOC; 0: none */
 	uint64_t len, op_flags, bytes, addr;
 	uint64_t how_flags, how_mode; /* of OPENAT2 */
 	char *path, *path2; /* may be NULL */
@@ -35,28 +39,6 @@ struct uring {
 	struct ids requests; /* number -> struct uring_request */
 	struct open_file **fixed; /* held; NULL entries are free */
 	uint32_t nr_fixed;
-};
-
-enum uring_op {
-	OP_READV = 1,
-	OP_WRITEV = 2,
-	OP_FSYNC = 3,
-	OP_READ_FIXED = 4,
-	OP_WRITE_FIXED = 5,
-	OP_FALLOCATE = 17,
-	OP_OPENAT = 18,
-	OP_CLOSE = 19,
-	OP_READ = 22,
-	OP_WRITE = 23,
-	OP_SEND = 26,
-	OP_RECV = 27,
-	OP_OPENAT2 = 28,
-	OP_RENAMEAT = 35,
-	OP_UNLINKAT = 36,
-	OP_MKDIRAT = 37,
-	OP_SYMLINKAT = 38,
-	OP_LINKAT = 39,
-	OP_FTRUNCATE = 55,
 };
 
 static void request_free(struct call *c, struct fsmodel *m, struct uring_request *q)
@@ -135,6 +117,29 @@ static struct outcome ask_ring(struct call *c)
 	return succeeds(0);
 }
 
+/* Takes over a reference to the file; NULL: none. */
+static void put_fixed(struct call *c, struct uring *u, uint64_t index, struct open_file *o)
+{
+	if (index >= FIXED_MAX || (o && o->object == OBJECT_URING)) {
+		/* The kernel takes no rings: they would hold themselves. */
+		if (o)
+			open_file_unref(c, c->m, o);
+		o = NULL;
+	}
+	if (index >= FIXED_MAX)
+		return;
+	if (index >= u->nr_fixed) {
+		uint32_t want = (uint32_t)index + 1;
+
+		u->fixed = xrealloc(u->fixed, want * sizeof(*u->fixed));
+		memset(u->fixed + u->nr_fixed, 0, (want - u->nr_fixed) * sizeof(*u->fixed));
+		u->nr_fixed = want;
+	}
+	if (u->fixed[index])
+		open_file_unref(c, c->m, u->fixed[index]);
+	u->fixed[index] = o;
+}
+
 static void set_fixed(struct call *c, struct uring *u, uint64_t from, const struct value *list)
 {
 	struct value *item;
@@ -146,22 +151,10 @@ static void set_fixed(struct call *c, struct uring *u, uint64_t from, const stru
 
 		if (number == -2) /* IORING_REGISTER_FILES_SKIP */
 			continue;
-		if (from + n >= u->nr_fixed) {
-			uint32_t want = (uint32_t)(from + n) + 1;
-
-			u->fixed = xrealloc(u->fixed, want * sizeof(*u->fixed));
-			memset(u->fixed + u->nr_fixed, 0, (want - u->nr_fixed) * sizeof(*u->fixed));
-			u->nr_fixed = want;
-		}
 		d = fd_table_get(c->thread->files, number);
-		/* The kernel takes no rings: they would hold themselves. */
-		if (d && d->open->object == OBJECT_URING)
-			d = NULL;
 		if (d)
 			d->open->refs++;
-		if (u->fixed[from + n])
-			open_file_unref(c, c->m, u->fixed[from + n]);
-		u->fixed[from + n] = d ? d->open : NULL;
+		put_fixed(c, u, from + n, d ? d->open : NULL);
 	}
 }
 
@@ -227,11 +220,6 @@ REGISTER(register_resize_rings);
 
 /* Requests. */
 
-static int64_t sqe_int(const struct value *sqe, const char *name)
-{
-	return value_int_or(field_of(sqe, STRUCT_io_uring_sqe, name), 0);
-}
-
 static char *copy_path(const struct value *sqe, const char *name, size_t *ret_len)
 {
 	const struct value *v = field_of(sqe, STRUCT_io_uring_sqe, name);
@@ -248,7 +236,7 @@ static struct open_file *file_of(struct call *c, struct uring *u, const struct u
 
 	if (q->flags & SQE_FIXED_FILE)
 		return q->fd >= 0 && q->fd < u->nr_fixed ? u->fixed[q->fd] : NULL;
-	if (q->fd < 0)
+	if (q->fd < 0 || q->opcode == URING_SOCKET || (q->opcode == URING_CLOSE && q->file_index))
 		return NULL;
 	d = fd_get(c, q->fd);
 	return d ? d->open : NULL;
@@ -256,7 +244,8 @@ static struct open_file *file_of(struct call *c, struct uring *u, const struct u
 
 static uint64_t bytes_of(const struct value *sqe, const struct uring_request *q)
 {
-	if (q->opcode != OP_READV && q->opcode != OP_WRITEV)
+	if (q->opcode != URING_READV && q->opcode != URING_WRITEV &&
+	    q->opcode != URING_READV_FIXED && q->opcode != URING_WRITEV_FIXED)
 		return q->len;
 	return vector_bytes(field_of(sqe, STRUCT_io_uring_sqe, "iov"));
 }
@@ -264,16 +253,18 @@ static uint64_t bytes_of(const struct value *sqe, const struct uring_request *q)
 static bool is_transfer(uint8_t opcode, bool *ret_write)
 {
 	switch (opcode) {
-	case OP_WRITEV:
-	case OP_WRITE_FIXED:
-	case OP_WRITE:
-	case OP_SEND:
+	case URING_WRITEV:
+	case URING_WRITEV_FIXED:
+	case URING_WRITE_FIXED:
+	case URING_WRITE:
+	case URING_SEND:
 		*ret_write = true;
 		return true;
-	case OP_READV:
-	case OP_READ_FIXED:
-	case OP_READ:
-	case OP_RECV:
+	case URING_READV:
+	case URING_READV_FIXED:
+	case URING_READ_FIXED:
+	case URING_READ:
+	case URING_RECV:
 		*ret_write = false;
 		return true;
 	default:
@@ -287,7 +278,7 @@ static bool request_transfer(const struct uring_request *q, struct descriptor *d
 {
 	*t = (struct transfer){ .d = d, .count = q->bytes, .offset = q->off };
 	*d = (struct descriptor){ .open = q->open };
-	t->positional = q->off != -1 && q->opcode != OP_SEND && q->opcode != OP_RECV;
+	t->positional = q->off != -1 && q->opcode != URING_SEND && q->opcode != URING_RECV;
 	/* Where positions mean nothing the ring does not mind one. */
 	if (q->open &&
 	    (q->open->object != OBJECT_FILE || (q->open->inode && q->open->inode->type == S_IFIFO)))
@@ -304,38 +295,42 @@ static void touch_request(struct call *c, const struct uring_request *q)
 	if (!q->open)
 		return;
 	touch_use(c, &q->open->res, TOUCH_USE);
-	if (q->opcode == OP_FSYNC && q->open->inode)
+	if (q->opcode == URING_FSYNC && q->open->inode)
 		touch_add(c, &q->open->inode->res, TOUCH_READ | TOUCH_SIZE_READ | TOUCH_META_READ,
 			  0, TOUCH_TO_END);
 	else if (request_transfer(q, &d, &t))
 		(void)transfer_ask(c, &t);
 }
 
-static void submit(struct call *c, struct uring *u, const struct value *sqe)
+static void submit(struct call *c, struct uring *u, struct value *sqe)
 {
-	uint64_t number = (uint64_t)sqe_int(sqe, "request");
+	uint64_t number = (uint64_t)uring_sqe_int(sqe, "request");
 	const struct value *how = field_of(sqe, STRUCT_io_uring_sqe, "how");
 	struct uring_request *q = ids_remove(&u->requests, number);
 
 	if (q)
 		request_free(c, c->m, q);
+	refs_of_request(c, sqe);
 	if (u->requests.nr_used >= REQUESTS_MAX)
 		return;
 	q = xcalloc(1, sizeof(*q));
 	res_init(c->m, &q->res, RES_AIO);
-	q->opcode = (uint8_t)sqe_int(sqe, "opcode");
-	q->flags = (uint8_t)sqe_int(sqe, "flags");
-	q->fd = sqe_int(sqe, "fd");
-	q->off = sqe_int(sqe, "off");
-	q->len = (uint64_t)sqe_int(sqe, "len");
+	q->opcode = (uint8_t)uring_sqe_int(sqe, "opcode");
+	q->flags = (uint8_t)uring_sqe_int(sqe, "flags");
+	q->fd = uring_sqe_int(sqe, "fd");
+	q->off = uring_sqe_int(sqe, "off");
+	q->file_index = uring_file_index(sqe);
+	q->len = (uint64_t)uring_sqe_int(sqe, "len");
 	q->addr = value_addr_or0(field_of(sqe, STRUCT_io_uring_sqe, "addr"));
-	q->op_flags = (uint64_t)sqe_int(sqe, "op_flags");
+	q->op_flags = (uint64_t)uring_sqe_int(sqe, "op_flags");
 	q->bytes = bytes_of(sqe, q);
 	q->how_flags = (uint64_t)value_int_or(field_of(how, STRUCT_open_how, "flags"), 0);
 	q->how_mode = (uint64_t)value_int_or(field_of(how, STRUCT_open_how, "mode"), 0);
 	q->path = copy_path(sqe, "path", &q->path_len);
 	q->path2 = copy_path(sqe, "path2", &q->path2_len);
 	q->open = file_of(c, u, q);
+	if (q->opcode == URING_FILES_UPDATE)
+		set_fixed(c, u, (uint64_t)q->off, field_of(sqe, STRUCT_io_uring_sqe, "fds"));
 	if (q->open && q->open->object == OBJECT_URING)
 		q->open = NULL; /* nothing is read from or written to a ring */
 	if (q->open)
@@ -382,59 +377,59 @@ static bool stand_in_for(struct stand_in *s, const struct uring_request *q, cons
 	struct value *args = s->ev.args;
 
 	switch (q->opcode) {
-	case OP_OPENAT:
+	case URING_OPENAT:
 		set_call(s, SC_openat, ev, res);
 		args[0] = value_int(q->fd);
 		args[1] = path_value(&s->path, q->path, q->path_len);
 		args[2] = value_uint(q->op_flags);
 		args[3] = value_uint(q->len);
 		return true;
-	case OP_OPENAT2:
+	case URING_OPENAT2:
 		set_call(s, SC_openat, ev, res);
 		args[0] = value_int(q->fd);
 		args[1] = path_value(&s->path, q->path, q->path_len);
 		args[2] = value_uint(q->how_flags);
 		args[3] = value_uint(q->how_mode);
 		return true;
-	case OP_CLOSE:
+	case URING_CLOSE:
 		set_call(s, SC_close, ev, res);
 		args[0] = value_int(q->fd);
-		return !(q->flags & SQE_FIXED_FILE);
-	case OP_UNLINKAT:
+		return true;
+	case URING_UNLINKAT:
 		set_call(s, SC_unlinkat, ev, res);
 		args[0] = value_int(q->fd);
 		args[1] = path_value(&s->path, q->path, q->path_len);
 		args[2] = value_uint(q->op_flags);
 		return true;
-	case OP_MKDIRAT:
+	case URING_MKDIRAT:
 		set_call(s, SC_mkdirat, ev, res);
 		args[0] = value_int(q->fd);
 		args[1] = path_value(&s->path, q->path, q->path_len);
 		args[2] = value_uint(q->len);
 		return true;
-	case OP_RENAMEAT:
-	case OP_LINKAT:
-		set_call(s, q->opcode == OP_LINKAT ? SC_linkat : SC_renameat2, ev, res);
+	case URING_RENAMEAT:
+	case URING_LINKAT:
+		set_call(s, q->opcode == URING_LINKAT ? SC_linkat : SC_renameat2, ev, res);
 		args[0] = value_int(q->fd);
 		args[1] = path_value(&s->path, q->path, q->path_len);
 		args[2] = value_int((int32_t)q->len);
 		args[3] = path_value(&s->path2, q->path2, q->path2_len);
 		args[4] = value_uint(q->op_flags);
 		return true;
-	case OP_SYMLINKAT:
+	case URING_SYMLINKAT:
 		set_call(s, SC_symlinkat, ev, res);
 		args[0] = path_value(&s->path, q->path, q->path_len);
 		args[1] = value_int(q->fd);
 		args[2] = path_value(&s->path2, q->path2, q->path2_len);
 		return true;
-	case OP_FALLOCATE:
+	case URING_FALLOCATE:
 		set_call(s, SC_fallocate, ev, res);
 		args[0] = value_int(q->fd);
 		args[1] = value_uint(q->len);
 		args[2] = value_int(q->off);
 		args[3] = value_uint(q->addr);
 		return !(q->flags & SQE_FIXED_FILE);
-	case OP_FTRUNCATE:
+	case URING_FTRUNCATE:
 		set_call(s, SC_ftruncate, ev, res);
 		args[0] = value_int(q->fd);
 		args[1] = value_int(q->off);
@@ -496,32 +491,140 @@ static bool make_transfer(struct call *c, struct transfer *t, int64_t res)
 	       (t->write || !t->positional);
 }
 
+/* The descriptor may lead elsewhere by now: another thread may have closed and used it again. */
+static bool closes_its_file(struct call *c, const struct uring_request *q)
+{
+	const struct descriptor *d = fd_table_get(c->thread->files, q->fd);
+
+	return !q->open || (d && d->open == q->open);
+}
+
+/* What was just opened goes to the ring's own table. */
+static void move_to_fixed(struct call *c, struct uring *u, const struct uring_request *q,
+			  int64_t res)
+{
+	struct descriptor *d = fd_table_get(c->thread->files, DIRECT_NUMBER);
+
+	if (!d)
+		return;
+	d->open->refs++;
+	put_fixed(c, u, q->file_index == URING_INDEX_ALLOC ? (uint64_t)res : q->file_index - 1,
+		  d->open);
+	fd_close(c, DIRECT_NUMBER);
+}
+
+/* Descriptors that requests make without a call of the table. */
+static void make_fd(struct call *c, struct open_file *o, int64_t number)
+{
+	struct outcome result = c->m->tables->result;
+
+	c->m->tables->result.ret = number;
+	fd_make_result(c, o, true);
+	c->m->tables->result = result;
+}
+
+/* True: it failed for a reason of the environment, and would change something. */
+static bool complete_other(struct call *c, struct uring *u, struct uring_request *q,
+			   const struct value *cqe, int64_t res)
+{
+	int64_t number = q->file_index && res >= 0 ? DIRECT_NUMBER : res;
+	struct stand_in s;
+	bool failed = false;
+
+	if (q->opcode == URING_CLOSE && q->file_index) {
+		if (!res)
+			put_fixed(c, u, q->file_index - 1, NULL);
+		return false;
+	}
+	if (q->opcode == URING_CLOSE && !closes_its_file(c, q))
+		return false;
+	if (q->opcode == URING_FIXED_FD_INSTALL) {
+		if (res >= 0)
+			make_fd(c, q->open ? q->open : open_file_unknown(c->m), res);
+		return false;
+	}
+	if (q->opcode == URING_ACCEPT || q->opcode == URING_SOCKET) {
+		if (res >= 0)
+			make_fd(c, open_file_new(c->m, OBJECT_SOCKET, O_RDWR), number);
+	} else if (stand_in_for(&s, q, c->ev, number)) {
+		failed = make_call(c, &s, cqe);
+	}
+	if (q->file_index && res >= 0)
+		move_to_fixed(c, u, q, res);
+	return failed;
+}
+
+/* Traces of before the mark `direct` do not tell an index from a descriptor. */
+static void mark_direct(const struct uring_request *q, const struct value *cqe)
+{
+	struct value *res = uring_new_fd(cqe);
+
+	if (res && q->file_index)
+		*res = value_int(-EOPNOTSUPP);
+}
+
+/* Files of the ring's own table have no number by which a call could be made on them. */
+static bool changes_fixed(const struct uring_request *q)
+{
+	return (q->flags & SQE_FIXED_FILE) && q->open && q->open->inode &&
+	       (q->opcode == URING_FALLOCATE || q->opcode == URING_FTRUNCATE);
+}
+
 static void complete(struct call *c, struct uring *u, struct value *cqe)
 {
-	uint64_t number = (uint64_t)value_int_or(field_of(cqe, STRUCT_io_uring_cqe, "request"), 0);
-	int64_t res = value_int_or(field_of(cqe, STRUCT_io_uring_cqe, "res"), 0);
+	uint64_t number = (uint64_t)uring_cqe_int(cqe, "request");
+	int64_t res = uring_cqe_int(cqe, "res");
 	struct uring_request *q = ids_get(&u->requests, number);
-	struct stand_in s;
 	struct descriptor d;
 	struct transfer t;
 	bool failed = false;
 
-	if (!q)
+	if (!q) {
+		refs_of_completion(c, cqe);
 		return;
+	}
 	if (request_transfer(q, &d, &t)) {
 		failed = make_transfer(c, &t, res);
-	} else if (q->opcode == OP_FSYNC) {
+	} else if (q->opcode == URING_FSYNC) {
 		touch_request(c, q);
-	} else if (stand_in_for(&s, q, c->ev, res)) {
-		failed = make_call(c, &s, cqe);
+	} else if (changes_fixed(q)) {
+		q->open->inode->size_known = false;
+		touch_add(c, &q->open->inode->res, TOUCH_WRITE | TOUCH_SIZE_WRITE, 0, TOUCH_TO_END);
+	} else {
+		failed = complete_other(c, u, q, cqe, res);
 	}
 	if (failed)
 		VEC_PUSH(&c->facts->failed_requests, cqe);
+	mark_direct(q, cqe);
+	refs_of_completion(c, cqe);
 	/* More is to come of the same request (IORING_CQE_F_MORE). */
-	if (value_int_or(field_of(cqe, STRUCT_io_uring_cqe, "flags"), 0) & 2)
+	if (uring_cqe_int(cqe, "flags") & 2)
 		return;
 	ids_remove(&u->requests, number);
 	request_free(c, c->m, q);
+}
+
+void uring_collect(struct call *c)
+{
+	struct value *item;
+	uint32_t n;
+
+	for (n = 0; (item = value_item(arg_at(c, 6), n)); n++)
+		refs_of_request(c, item);
+	for (n = 0; (item = value_item(arg_at(c, 7), n)); n++)
+		refs_of_completion(c, item);
+}
+
+static void complete_all(struct call *c, struct uring *u, bool early)
+{
+	int64_t min_complete = value_int_or(arg_at(c, 2), 0);
+	struct value *item;
+	uint32_t n;
+
+	for (n = 0; (item = value_item(arg_at(c, 7), n)); n++) {
+		if (uring_is_early(item, min_complete, arg_at(c, 6)) == early)
+			complete(c, u, item);
+	}
 }
 
 static void apply_enter(struct call *c)
@@ -530,14 +633,16 @@ static void apply_enter(struct call *c)
 	struct value *item;
 	uint32_t n;
 
-	if (!ring || !ring->uring)
+	if (!ring || !ring->uring) {
+		uring_collect(c);
 		return;
+	}
 	/* A request may close the ring itself. */
 	ring->refs++;
+	complete_all(c, ring->uring, true);
 	for (n = 0; (item = value_item(arg_at(c, 6), n)); n++)
 		submit(c, ring->uring, item);
-	for (n = 0; (item = value_item(arg_at(c, 7), n)); n++)
-		complete(c, ring->uring, item);
+	complete_all(c, ring->uring, false);
 	c->any_ret = c->unsure = true;
 	open_file_unref(c, c->m, ring);
 }

@@ -2,10 +2,10 @@
 #include "plan/action_check.h"
 
 #include <errno.h>
-#include <linux/io_uring.h>
 #include <string.h>
 
 #include "base/banned.h"
+#include "model/uring.h"
 #include "plan/refs.h"
 
 #define FLAGS_KNOWN                                                                                \
@@ -75,52 +75,19 @@ static int check_data(struct walk *w, const struct arg *arg, uint8_t kind, const
 	return 0;
 }
 
-/* A field of a struct by name, if it is there and a number. */
-static bool get_number(uint16_t struct_id, const struct value *v, const char *name, int64_t *ret)
+/* What is a slot in a request though its kind does not say so. */
+static int check_request(struct walk *w, const struct value *v)
 {
-	const struct struct_desc *desc = &struct_descs[struct_id];
-	const struct value *field;
-	unsigned int i;
+	const struct value *second = uring_second_fd(v);
 
-	for (i = 0; i < desc->nr_fields; i++) {
-		if (strcmp(desc->fields[i].name, name))
-			continue;
-		field = value_field(v, i);
-		if (!field || field->type != VALUE_INT)
-			return false;
-		*ret = field->i;
-		return true;
-	}
-	return false;
-}
-
-/* What is a slot in a request though its kind does not say so, and the other way round. */
-static int check_request(struct walk *w, const struct value *v, bool *ret_fixed_file)
-{
-	int64_t opcode, flags, fd;
-
-	*ret_fixed_file =
-		get_number(STRUCT_io_uring_sqe, v, "flags", &flags) && (flags & IOSQE_FIXED_FILE);
-	if (!get_number(STRUCT_io_uring_sqe, v, "opcode", &opcode) ||
-	    (opcode != IORING_OP_SPLICE && opcode != IORING_OP_TEE) ||
-	    !get_number(STRUCT_io_uring_sqe, v, "splice_fd_in", &fd))
-		return 0;
-	if (get_number(STRUCT_io_uring_sqe, v, "op_flags", &flags) &&
-	    (flags & SPLICE_F_FD_IN_FIXED))
-		return 0;
-	return check_slot(w, "splice_fd_in", fd);
+	return second ? check_slot(w, "the second descriptor", (int32_t)second->u) : 0;
 }
 
 static int check_completion(struct walk *w, const struct value *v)
 {
-	int64_t opcode, res;
+	const struct value *made = uring_new_fd(v);
 
-	if (!get_number(STRUCT_io_uring_cqe, v, "opcode", &opcode) ||
-	    (opcode != IORING_OP_OPENAT && opcode != IORING_OP_OPENAT2 &&
-	     opcode != IORING_OP_ACCEPT && opcode != IORING_OP_SOCKET) ||
-	    !get_number(STRUCT_io_uring_cqe, v, "res", &res))
-		return 0;
-	return check_slot(w, "res", res);
+	return made ? check_slot(w, "res", made->i) : 0;
 }
 
 static int check_field(struct walk *w, uint16_t struct_id, const struct arg *field,
@@ -141,12 +108,13 @@ static int check_struct(struct walk *w, uint16_t struct_id, const struct value *
 {
 	const struct struct_desc *desc = &struct_descs[struct_id];
 	const struct value *item = v->fields->items;
-	bool outer = w->completion, fixed_file = false;
+	bool outer = w->completion;
+	bool fixed_file = struct_id == STRUCT_io_uring_sqe && !uring_fd_counts(v);
 	uint64_t left;
 	int r = 0;
 
 	if (struct_id == STRUCT_io_uring_sqe)
-		r = check_request(w, v, &fixed_file);
+		r = check_request(w, v);
 	else if (struct_id == STRUCT_io_uring_cqe)
 		r = check_completion(w, v);
 	if (struct_id == STRUCT_io_uring_cqe || struct_id == STRUCT_io_event)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "model/uring.h"
 #include "record/aio_inside.h"
 #include "record/found.h"
 
@@ -387,6 +388,8 @@ static bool opens_file(const struct request *req)
 	case IORING_OP_ACCEPT:
 	case IORING_OP_SOCKET:
 		return !req->file_index;
+	case URING_FIXED_FD_INSTALL:
+		return true;
 	}
 	return false;
 }
@@ -444,6 +447,7 @@ static struct value cqe_value(struct aio *x, struct capture_job *j, struct ring 
 	uint64_t key[3] = { (uint64_t)ring->pid, ring->number, cqe->user_data }, extra = 0;
 	struct request *req = requests_find(&x->requests, key);
 	unsigned int field = req ? result_field(req, cqe) : 0;
+	bool direct = req && req->file_index && uring_op_opens(req->opcode) && cqe->res >= 0;
 	struct value v;
 
 	if (req)
@@ -452,9 +456,13 @@ static struct value cqe_value(struct aio *x, struct capture_job *j, struct ring 
 		extra |= CAPTURE_BIT(field);
 	if (early)
 		extra |= CAPTURE_BIT(CQE_EARLY);
+	if (direct)
+		extra |= CAPTURE_BIT(CQE_DIRECT);
 	v = capture_struct_from(j, &t, (const uint8_t *)cqe, sizeof(*cqe), extra);
 	if (early)
 		*value_field(&v, CQE_EARLY) = value_uint(1);
+	if (direct)
+		*value_field(&v, CQE_DIRECT) = value_uint(1);
 	if (!req)
 		return v;
 	*value_field(&v, CQE_OPCODE) = value_uint(req->opcode);

@@ -243,6 +243,7 @@ enum {
 	CQE_FDS = 8,
 	CQE_MSG = 9,
 	CQE_EARLY = 10,
+	CQE_DIRECT = 11,
 
 	FILE_ID_DEV = 0,
 	FILE_ID_INO = 1,

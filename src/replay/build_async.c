@@ -12,14 +12,16 @@
 
 #include "base/banned.h"
 #include "model/kernel_structs.h"
+#include "model/uring.h"
 #include "plan/refs.h"
 #include "plan/result.h"
 #include "replay/build.h"
 #include "replay/flight.h"
+#include "replay/ring_files.h"
 
 #define REQUESTS_MAX 4096
+#define RING_FILES_MAX 65536 /* more the kernel does not give by default */
 #define READ_KEPT_MAX ((uint64_t)4 << 20) /* of a larger one the data is not verified */
-#define OP_FTRUNCATE 55 /* the system's header may not know it yet */
 #define KEPT_LINKS (IOSQE_IO_DRAIN | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_ASYNC)
 
 enum iocb_cmd {
@@ -137,7 +139,7 @@ static struct requests *build_requests(struct builder *b, uint32_t nr)
 
 static void request_init(struct request *q)
 {
-	*q = (struct request){ .nr = -1, .slot = READY_NO_SLOT };
+	*q = (struct request){ .nr = -1, .slot = READY_NO_SLOT, .slot2 = READY_NO_SLOT };
 }
 
 /* The kernel's first kind. */
@@ -261,20 +263,24 @@ static uint64_t sqe_path(struct builder *b, const struct value *v, const char *n
 	return path->type == VALUE_DATA ? (uint64_t)(uintptr_t)build_string(b, path) : 0;
 }
 
+/* A descriptor is looked up when the request is submitted: what came before may have opened it. */
 static void request_fd(struct builder *b, const struct value *sqe, struct request *q)
 {
-	static const struct arg type = { .kind = KIND_FD };
 	const struct value *fd = build_field_of(sqe, STRUCT_io_uring_sqe, "fd");
 
+	q->direct = uring_file_index(sqe);
 	if (sqe_uint(sqe, "flags") & IOSQE_FIXED_FILE) {
 		q->fixed = (uint32_t)sqe_uint(sqe, "fd") + 1;
 		return;
 	}
-	if (fd->type == VALUE_INT)
-		q->slot = build_slot(b, fd->i);
-	if (fd->type == VALUE_INT && fd->i < 0 && fd->i != AT_FDCWD)
+	q->regs[0] = (uint64_t)-1;
+	if (fd->type != VALUE_INT || (q->direct && q->opcode == IORING_OP_CLOSE))
+		return;
+	q->slot = build_slot(b, fd->i);
+	if (fd->i < 0)
+		q->regs[0] = (uint64_t)fd->i;
+	if (fd->i < 0 && fd->i != AT_FDCWD)
 		q->flags |= REQUEST_ABSENT;
-	build_number(b, &type, fd, &q->regs[0], 8);
 }
 
 static void request_data(struct builder *b, const struct value *sqe, struct request *q, bool write)
@@ -294,15 +300,14 @@ static void request_vectors(struct builder *b, const struct value *sqe, struct r
 	q->regs[5] = q->op_flags;
 }
 
-/* Into the ring's own table (file_index) nothing is opened: nobody could tell what is there. */
 static void request_open(struct builder *b, const struct value *sqe, struct request *q, bool how)
 {
 	static const struct arg type = { .kind = KIND_STRUCT, .struct_id = STRUCT_open_how };
 	uint8_t *mem;
 
-	if (sqe_uint(sqe, "splice_fd_in"))
-		return;
 	q->flags |= REQUEST_OPENS;
+	if (q->direct)
+		q->flags |= REQUEST_BY_CALL;
 	q->regs[1] = sqe_path(b, sqe, "path");
 	if (!how) {
 		q->nr = SYS_openat;
@@ -321,8 +326,7 @@ static void request_open(struct builder *b, const struct value *sqe, struct requ
 /* Names; the second directory is in len. */
 static void request_names(struct builder *b, const struct value *sqe, struct request *q, int nr)
 {
-	static const struct arg dir = { .kind = KIND_DIRFD };
-	struct value second = value_int((int32_t)sqe_uint(sqe, "len"));
+	int32_t second = (int32_t)sqe_uint(sqe, "len");
 
 	q->nr = nr;
 	q->regs[1] = sqe_path(b, sqe, "path");
@@ -336,7 +340,8 @@ static void request_names(struct builder *b, const struct value *sqe, struct req
 		q->regs[2] = sqe_path(b, sqe, "path2");
 		q->regs[0] = sqe_path(b, sqe, "path");
 	} else {
-		build_number(b, &dir, &second, &q->regs[2], 8);
+		q->slot2 = build_slot(b, second);
+		q->regs[2] = (uint64_t)(int64_t)(second < 0 ? second : -1);
 		q->regs[3] = sqe_path(b, sqe, "path2");
 		q->regs[4] = sqe_uint(sqe, "op_flags");
 	}
@@ -351,15 +356,12 @@ static bool op_counts_bytes(uint64_t op)
 	case IORING_OP_WRITE:
 	case IORING_OP_WRITEV:
 	case IORING_OP_WRITE_FIXED:
+	case URING_READV_FIXED:
+	case URING_WRITEV_FIXED:
 		return true;
 	default:
 		return false;
 	}
-}
-
-static bool op_opens(uint64_t op)
-{
-	return op == IORING_OP_OPENAT || op == IORING_OP_OPENAT2;
 }
 
 static struct completion completion_of(struct builder *b, const struct value *c)
@@ -375,7 +377,7 @@ static struct completion completion_of(struct builder *b, const struct value *c)
 		.counts_bytes = op_counts_bytes(op),
 	};
 
-	if (op_opens(op) && want.res >= 0)
+	if (uring_new_fd(c))
 		want.slot = build_slot(b, want.res);
 	want.has_hash = want.counts_bytes && want.res > 0 && b->run->o->verify == RUN_VERIFY_DATA &&
 			result_hash_value(build_field_of(c, STRUCT_io_uring_cqe, "buf"),
@@ -383,32 +385,10 @@ static struct completion completion_of(struct builder *b, const struct value *c)
 	return want;
 }
 
-static bool is_submitted_here(const struct requests *all, uint64_t number)
-{
-	uint32_t i;
-
-	for (i = 0; i < all->nr; i++)
-		if (all->items[i].number == number)
-			return true;
-	return false;
-}
-
-/*
- * Whether the request had completed before the call submitted others. Older
- * traces do not tell: then a call that did not wait found what was there.
- */
-static bool is_early(struct builder *b, const struct requests *all, const struct value *c)
-{
-	uint64_t number = build_uint(build_field_of(c, STRUCT_io_uring_cqe, "request"));
-
-	if (build_uint(build_field_of(c, STRUCT_io_uring_cqe, "early")))
-		return true;
-	return !build_uint(build_arg_of(b, "min_complete")) && !is_submitted_here(all, number);
-}
-
 static void build_ring_completions(struct builder *b, struct requests *all)
 {
-	const struct value *cqes = build_arg_of(b, "cqes");
+	const struct value *cqes = build_arg_of(b, "cqes"), *sqes = build_arg_of(b, "sqes");
+	int64_t min_complete = (int64_t)build_uint(build_arg_of(b, "min_complete"));
 	uint32_t i, nr = cqes->type == VALUE_LIST ? cqes->count : 0;
 	struct completion *early, *done;
 
@@ -417,7 +397,7 @@ static void build_ring_completions(struct builder *b, struct requests *all)
 	early = all->early.items = build_alloc(b, nr * sizeof(*early), 8);
 	done = all->done.items = build_alloc(b, nr * sizeof(*done), 8);
 	for (i = 0; early && done && i < nr; i++) {
-		if (is_early(b, all, &cqes->items[i]))
+		if (uring_is_early(&cqes->items[i], min_complete, sqes))
 			early[all->early.nr++] = completion_of(b, &cqes->items[i]);
 		else
 			done[all->done.nr++] = completion_of(b, &cqes->items[i]);
@@ -427,7 +407,26 @@ static void build_ring_completions(struct builder *b, struct requests *all)
 static bool op_changes(uint64_t op)
 {
 	return !op_counts_bytes(op) || op == IORING_OP_WRITE || op == IORING_OP_WRITEV ||
-	       op == IORING_OP_WRITE_FIXED;
+	       op == IORING_OP_WRITE_FIXED || op == URING_WRITEV_FIXED;
+}
+
+/* The table lives as long as the run: requests of any lane may use it. nr: at least so many. */
+static struct ring_files *build_slots(struct builder *b, const struct value *fds, uint64_t nr)
+{
+	uint32_t i, listed = fds->type == VALUE_LIST ? fds->count : 0;
+	struct ring_files *files;
+
+	nr = nr < listed ? listed : nr;
+	files = ring_files_new(b->run, nr < RING_FILES_MAX ? (uint32_t)nr : RING_FILES_MAX);
+	for (i = 0; i < listed && i < files->nr; i++) {
+		const struct value *fd = &fds->items[i];
+
+		if (fd->type == VALUE_INT)
+			atomic_init(&files->items[i].slot, fd->i == IORING_REGISTER_FILES_SKIP
+								   ? RING_FILE_SKIP
+								   : build_slot(b, fd->i));
+	}
+	return files;
 }
 
 static void build_request(struct builder *b, const struct value *sqe, struct request *q)
@@ -443,7 +442,10 @@ static void build_request(struct builder *b, const struct value *sqe, struct req
 	switch (q->opcode) {
 	case IORING_OP_READV:
 	case IORING_OP_WRITEV:
-		request_vectors(b, sqe, q, q->opcode == IORING_OP_WRITEV);
+	case URING_READV_FIXED:
+	case URING_WRITEV_FIXED:
+		request_vectors(b, sqe, q,
+				q->opcode == IORING_OP_WRITEV || q->opcode == URING_WRITEV_FIXED);
 		break;
 	case IORING_OP_READ:
 	case IORING_OP_READ_FIXED:
@@ -462,7 +464,7 @@ static void build_request(struct builder *b, const struct value *sqe, struct req
 		q->regs[2] = sqe_uint(sqe, "len");
 		q->regs[3] = sqe_uint(sqe, "op_flags");
 		break;
-	case OP_FTRUNCATE:
+	case URING_FTRUNCATE:
 		q->nr = SYS_ftruncate;
 		q->regs[1] = sqe_uint(sqe, "off");
 		break;
@@ -485,8 +487,16 @@ static void build_request(struct builder *b, const struct value *sqe, struct req
 		request_open(b, sqe, q, true);
 		break;
 	case IORING_OP_CLOSE:
-		if (!q->fixed && !sqe_uint(sqe, "splice_fd_in"))
-			q->flags |= REQUEST_CLOSES;
+		q->flags |= REQUEST_CLOSES;
+		break;
+	case URING_FIXED_FD_INSTALL:
+		q->nr = SYS_fcntl;
+		q->regs[1] = F_DUPFD_CLOEXEC;
+		q->flags |= REQUEST_OPENS | REQUEST_BY_CALL;
+		break;
+	case IORING_OP_FILES_UPDATE:
+		q->update = build_slots(b, build_field_of(sqe, STRUCT_io_uring_sqe, "fds"), 0);
+		q->regs[1] = sqe_uint(sqe, "off");
 		break;
 	case IORING_OP_STATX:
 		q->nr = SYS_statx;
@@ -533,29 +543,15 @@ static void build_uring_enter(struct builder *b)
 	build_ring_completions(b, all);
 }
 
-/* The table lives as long as the run: requests of any lane may use it. */
-static void build_ring_files(struct builder *b, const struct value *fds)
+static void build_ring_files(struct builder *b, const struct value *fds, uint64_t nr)
 {
-	uint32_t i, nr = fds->type == VALUE_LIST ? fds->count : 0;
-	struct ring_files *files;
-
-	if (nr > REQUESTS_MAX)
-		nr = REQUESTS_MAX;
-	files = xcalloc(1, sizeof(*files) + nr * sizeof(files->slots[0]));
-	files->nr = nr;
-	for (i = 0; i < nr; i++)
-		atomic_init(&files->slots[i], fds->items[i].type == VALUE_INT
-						      ? build_slot(b, fds->items[i].i)
-						      : READY_NO_SLOT);
-	files->next = b->run->ring_files;
-	b->run->ring_files = files;
-	b->a->extra = files;
+	b->a->extra = build_slots(b, fds, nr);
 }
 
 static void build_files_update(struct builder *b, const struct value *offset,
 			       const struct value *fds)
 {
-	build_ring_files(b, fds);
+	build_ring_files(b, fds, 0);
 	b->a->regs[4] = build_uint(offset);
 }
 
@@ -582,10 +578,11 @@ void build_async(struct builder *b)
 		build_uring_enter(b);
 		break;
 	case SC_io_uring_register_files:
-		build_ring_files(b, arg);
+		build_ring_files(b, arg, 0);
 		break;
 	case SC_io_uring_register_files2:
-		build_ring_files(b, build_field_of(arg, STRUCT_io_uring_rsrc_files, "data"));
+		build_ring_files(b, build_field_of(arg, STRUCT_io_uring_rsrc_files, "data"),
+				 build_uint(build_field_of(arg, STRUCT_io_uring_rsrc_files, "nr")));
 		break;
 	case SC_io_uring_register_files_update:
 		build_files_update(b, build_field_of(arg, STRUCT_io_uring_files_update, "offset"),

@@ -10,6 +10,7 @@
 #include "base/banned.h"
 #include "replay/calls.h"
 #include "replay/flight.h"
+#include "replay/ring_files.h"
 
 static struct flight *flight_of(struct slot *s)
 {
@@ -107,21 +108,19 @@ static void set_files(struct lane *l, struct ready *a, struct outcome *out)
 {
 	struct slot *ring = call_slot(l, a, 0);
 
-	if (ring && !a->expected.err)
-		atomic_store(&ring->files, (struct ring_files *)a->extra);
+	if (ring && !a->expected.err) {
+		ring_files_update(l->run, a->extra, 0, a->extra);
+		ring_files_close(atomic_exchange(&ring->files, (struct ring_files *)a->extra));
+	}
 	call_stands(a, out);
 }
 
 static void update_files(struct lane *l, struct ready *a, struct outcome *out)
 {
 	struct slot *ring = call_slot(l, a, 0);
-	struct ring_files *files = ring ? atomic_load(&ring->files) : NULL;
-	struct ring_files *from = a->extra;
-	uint64_t i;
 
-	for (i = 0; files && from && !a->expected.err && i < from->nr; i++)
-		if (a->regs[4] + i < files->nr)
-			atomic_store(&files->slots[a->regs[4] + i], atomic_load(&from->slots[i]));
+	if (ring && a->extra && !a->expected.err)
+		ring_files_update(l->run, atomic_load(&ring->files), a->regs[4], a->extra);
 	call_stands(a, out);
 }
 
@@ -150,7 +149,7 @@ void replay_io_uring_unregister_files(struct lane *l, struct ready *a, struct ou
 	struct slot *ring = call_slot(l, a, 0);
 
 	if (ring)
-		atomic_store(&ring->files, NULL);
+		ring_files_close(atomic_exchange(&ring->files, NULL));
 	call_stands(a, out);
 }
 

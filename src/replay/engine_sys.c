@@ -8,6 +8,7 @@
 #include "replay/batch.h"
 #include "replay/calls.h"
 #include "replay/flight.h"
+#include "replay/ring_files.h"
 
 /* Of rows that are not made a stated fact: their recorded outcome stands. */
 #define CALL_GENERIC(name) call_generic
@@ -85,6 +86,8 @@ int slot_swap_fd(struct run *run, struct slot *s, int fd)
 
 	if (UNLIKELY(atomic_load(&s->flight)))
 		(void)flight_close(run, atomic_exchange(&s->flight, NULL));
+	if (UNLIKELY(atomic_load(&s->files)))
+		ring_files_close(atomic_exchange(&s->files, NULL));
 	if (UNLIKELY(atomic_load(&s->nr_rings)))
 		batch_forget(run, s);
 	if (UNLIKELY(atomic_load(&s->pipe)))

@@ -10,6 +10,7 @@
 
 #include "base/banned.h"
 #include "replay/calls.h"
+#include "replay/ring_files.h"
 
 #define ENTRIES_MIN 256
 #define ENTRIES_MAX 65536
@@ -56,6 +57,8 @@ void flight_entry_free(struct flight *f, struct entry *e)
 	/* Nobody took it: the descriptor is nobody's. */
 	if ((e->flags & REQUEST_OPENS) && e->got.res >= 0)
 		(void)close((int)e->got.res);
+	if (e->held_fd >= 0)
+		(void)close(e->held_fd);
 	*e = (struct entry){ .next = f->first_free };
 	f->first_free = self;
 }
@@ -184,6 +187,7 @@ struct entry *flight_entry_new(const struct run *run, struct flight *f, const st
 			     .used = true,
 			     .flying = true,
 			     .flags = q->flags,
+			     .held_fd = -1,
 			     .q = q,
 			     .of = of };
 	*head = self;
@@ -328,6 +332,8 @@ void flight_conclude(struct lane *l, const struct completion *want, uint8_t flag
 	/* If it succeeded there it was about something that is simulated. */
 	if (!(flags & REQUEST_ABSENT) || want->res < 0)
 		request_compare(l, want, got);
+	else
+		l->sums.nr_requests_left_out++;
 }
 
 static void take(struct lane *l, struct flight *f, const struct completion *want)
@@ -348,6 +354,11 @@ static void take(struct lane *l, struct flight *f, const struct completion *want
 	got = e->got;
 	flags = e->flags;
 	slot = e->slot;
+	if (e->files && (flags & REQUEST_OPENS) && got.res >= 0) {
+		/* The kernel chose the place, there and here alike. */
+		(void)ring_files_put(e->files, (uint64_t)want->res, READY_NO_SLOT, (int)got.res);
+		flags &= (uint8_t)~REQUEST_OPENS;
+	}
 	e->flags = 0; /* the descriptor is taken, too */
 	flight_entry_free(f, e);
 	pthread_mutex_unlock(&f->mutex);

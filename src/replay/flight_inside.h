@@ -18,6 +18,8 @@ struct entry {
 	bool used, flying;
 	uint8_t flags; /* enum request_flag */
 	struct request_result got; /* when landed */
+	struct ring_files *files; /* what it opens goes there, when it is taken; NULL: elsewhere */
+	int held_fd; /* of the ring's table, that it closes; -1: none */
 	const struct request *q; /* while it flies */
 	struct requests *of; /* likewise */
 };

@@ -5,17 +5,10 @@
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "model/uring.h"
 #include "replay/calls.h"
 #include "replay/flight_inside.h"
-
-static struct slot *fixed_slot(struct lane *l, struct slot *ring, uint32_t index)
-{
-	struct ring_files *files = ring ? atomic_load(&ring->files) : NULL;
-	uint32_t slot =
-		files && index < files->nr ? atomic_load(&files->slots[index]) : READY_NO_SLOT;
-
-	return slot == READY_NO_SLOT ? NULL : &l->run->slots[slot];
-}
+#include "replay/ring_files.h"
 
 /*
  * About something that is simulated (a socket, a pipe) nothing is made. What may
@@ -28,22 +21,45 @@ static void forget_simulated(struct lane *l, struct request *q)
 		    ? !q->links && !q->block
 		    : q->slot == READY_NO_SLOT || atomic_load(&l->run->slots[q->slot].fd) >= 0)
 		return;
+	l->sums.nr_requests_left_out += request_is_made(q);
 	q->nr = -1;
 	q->flags &= (uint8_t)~REQUEST_CLOSES;
 }
 
-static void put_file(struct lane *l, struct slot *ring, struct request *q)
+static uint64_t fd_of_slot(const struct lane *l, uint32_t slot)
 {
-	struct slot *s;
+	return (uint64_t)(int64_t)atomic_load(&l->run->slots[slot].fd);
+}
 
-	if (!q->fixed) {
-		forget_simulated(l, q);
+static void put_fixed(struct ring_files *files, struct request *q, unsigned int reg)
+{
+	const struct ring_file *f =
+		files && q->fixed - 1 < files->nr ? &files->items[q->fixed - 1] : NULL;
+	int fd = f ? atomic_load(&f->fd) : -1;
+
+	q->slot = f && fd >= 0 ? atomic_load(&f->slot) : READY_NO_SLOT;
+	q->regs[reg] = (uint64_t)(int64_t)fd;
+	if (fd < 0)
+		q->flags |= REQUEST_ABSENT;
+}
+
+/* Looks up the descriptors of the request; those before it in the action have been submitted. */
+static void put_files(struct lane *l, struct ring_files *files, struct request *q)
+{
+	unsigned int reg = q->flags & REQUEST_SWAPPED ? 1 : 0;
+
+	if (q->update)
+		ring_files_update(l->run, files, q->regs[1], q->update);
+	if (q->slot2 != READY_NO_SLOT)
+		q->regs[2] = fd_of_slot(l, q->slot2);
+	if (q->fixed) {
+		put_fixed(files, q, reg);
+		if (q->flags & REQUEST_ABSENT)
+			forget_simulated(l, q);
 		return;
 	}
-	s = fixed_slot(l, ring, q->fixed - 1);
-	q->slot = s ? (uint32_t)(s - l->run->slots) : READY_NO_SLOT;
-	q->regs[q->flags & REQUEST_SWAPPED ? 1 : 0] =
-		(uint64_t)(int64_t)(s ? atomic_load(&s->fd) : -1);
+	if (q->slot != READY_NO_SLOT)
+		q->regs[reg] = fd_of_slot(l, q->slot);
 	forget_simulated(l, q);
 }
 
@@ -142,6 +158,8 @@ static void put_sqe(const struct request *q, struct io_uring_sqe *s, uint64_t us
 
 static bool ring_knows(const struct flight *f, const struct request *q)
 {
+	if (q->flags & REQUEST_BY_CALL)
+		return false;
 	return !request_is_made(q) || (q->flags & REQUEST_CLOSES) ||
 	       (q->opcode < PROBED_OPS && (f->ops & (UINT64_C(1) << q->opcode)));
 }
@@ -187,26 +205,54 @@ static void make_at_once(struct lane *l, const struct requests *all, const struc
 	flight_conclude(l, want ? want : &none, q->flags, q->slot, &got);
 }
 
+/* What the request opens is in the ring's table from now on. */
+static void land_direct(struct entry *e, const struct request *q, struct ring_files *files)
+{
+	if (!q->direct || e->got.res < 0)
+		return;
+	if (q->direct == URING_INDEX_ALLOC) {
+		e->files = files;
+		return;
+	}
+	(void)ring_files_put(files, q->direct - 1, READY_NO_SLOT, (int)e->got.res);
+	e->flags &= (uint8_t)~REQUEST_OPENS;
+}
+
+/* The place in the table is free; the file is closed when the request is taken. */
+static void hold_closed(struct entry *e, const struct request *q, struct ring_files *files)
+{
+	if (q->direct && (q->flags & REQUEST_CLOSES))
+		e->held_fd = ring_files_take(files, q->direct - 1);
+}
+
 /* By the call that does the same; others may submit meanwhile. */
-static bool call_one(struct run *run, struct flight *f, struct request *q, struct requests *all)
+static bool call_one(struct run *run, struct flight *f, struct request *q, struct requests *all,
+		     struct ring_files *files)
 {
 	struct entry *e;
 	int64_t res;
 
 	push(run, f);
+	/* Those that it is linked to come first. */
+	while ((q->flags & REQUEST_LINKED) && atomic_load(&all->nr_flying))
+		if (!flight_wait_some(run, f))
+			return false;
 	e = flight_entry_new(run, f, q, all);
 	if (!e)
 		return false;
+	hold_closed(e, q, files);
 	pthread_mutex_unlock(&f->mutex);
 	res = call(q);
 	pthread_mutex_lock(&f->mutex);
 	f->nr_by_calls++;
 	flight_land(f, e, res);
+	land_direct(e, q, files);
 	return true;
 }
 
 /* False: there is no more to do, the run has ended. */
-static bool submit_one(struct run *run, struct flight *f, struct request *q, struct requests *all)
+static bool submit_one(struct run *run, struct flight *f, struct request *q, struct requests *all,
+		       struct ring_files *files)
 {
 	struct io_uring_sqe *sqe;
 	struct entry *e = NULL;
@@ -215,9 +261,11 @@ static bool submit_one(struct run *run, struct flight *f, struct request *q, str
 	if (!request_is_made(q) && !q->links && !(q->flags & REQUEST_LINKED))
 		return true;
 	if (!f->has_ring || !ring_knows(f, q))
-		return !request_is_made(q) || call_one(run, f, q, all);
+		return !request_is_made(q) || call_one(run, f, q, all, files);
 	if (request_is_made(q) && !(e = flight_entry_new(run, f, q, all)))
 		return false;
+	if (e)
+		hold_closed(e, q, files);
 	sqe = io_uring_get_sqe(&f->ring);
 	if (!sqe) {
 		push(run, f);
@@ -232,21 +280,24 @@ static bool submit_one(struct run *run, struct flight *f, struct request *q, str
 
 void flight_submit(struct lane *l, struct slot *ring, struct requests *all)
 {
+	struct ring_files *files = ring ? atomic_load(&ring->files) : NULL;
 	struct flight *f = ring ? atomic_load(&ring->flight) : NULL;
 	uint32_t i;
 
-	for (i = 0; i < all->nr; i++)
-		put_file(l, ring, &all->items[i]);
 	if (!f) {
-		for (i = 0; i < all->nr; i++)
+		for (i = 0; i < all->nr; i++) {
+			put_files(l, files, &all->items[i]);
 			make_at_once(l, all, &all->items[i]);
+		}
 		return;
 	}
 	all->flight = f;
 	pthread_mutex_lock(&f->mutex);
-	for (i = 0; f->is_open && i < all->nr; i++)
-		if (!submit_one(l->run, f, &all->items[i], all))
+	for (i = 0; f->is_open && i < all->nr; i++) {
+		put_files(l, files, &all->items[i]);
+		if (!submit_one(l->run, f, &all->items[i], all, files))
 			break;
+	}
 	push(l->run, f);
 	pthread_mutex_unlock(&f->mutex);
 }

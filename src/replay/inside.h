@@ -46,13 +46,6 @@ struct slot {
 	_Atomic uint64_t strange[2 * RUN_STRANGERS];
 };
 
-/* Slots that an io_uring has registered as its files. */
-struct ring_files {
-	struct ring_files *next;
-	uint32_t nr;
-	_Atomic uint32_t slots[];
-};
-
 /* The number of a slot goes somewhere into memory or a register before the call. */
 enum patch_kind {
 	PATCH_FD32,
@@ -203,6 +196,7 @@ struct lane_sums {
 	uint64_t edge_wait_ns, nr_edge_waits, deadline_wait_ns, load_wait_ns, note_wait_ns;
 	uint64_t nr_direct; /* fallbacks */
 	uint64_t nr_batched; /* reads */
+	uint64_t nr_requests_left_out; /* about something that is simulated or not open */
 	uint64_t nr_pipes; /* made */
 	uint64_t nr_setup; /* actions that only made a state */
 	uint64_t last_exit_ns;

@@ -19,6 +19,7 @@
 #include "base/banned.h"
 #include "replay/flight.h"
 #include "replay/inside.h"
+#include "replay/ring_files.h"
 
 #define RINGS_BYTES ((uint64_t)24 << 20) /* of all lanes */
 #define RING_MIN_BYTES ((uint64_t)64 << 10)
@@ -307,7 +308,6 @@ int loader_prepare(struct run *run, struct err *err)
 
 void loader_release(struct run *run)
 {
-	struct ring_files *files;
 	uint32_t i;
 
 	flight_free_all(run); /* first: what is in flight works in the memory of actions */
@@ -322,9 +322,6 @@ void loader_release(struct run *run)
 		if (l->ring.base)
 			(void)munmap(l->ring.base, l->ring.size);
 	}
-	while ((files = run->ring_files)) {
-		run->ring_files = files->next;
-		free(files);
-	}
+	ring_files_free_all(run);
 	free(run->patch_room);
 }

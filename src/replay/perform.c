@@ -447,6 +447,7 @@ static void sum_up(struct run *run)
 		res->nr_done += s->nr_done;
 		res->nr_verified += s->nr_verified;
 		res->nr_results_verified += s->nr_results;
+		res->nr_requests_left_out += s->nr_requests_left_out;
 		res->nr_edge_waits += s->nr_edge_waits;
 		res->deadline_wait_ns += s->deadline_wait_ns;
 		res->load_wait_ns += s->load_wait_ns;

@@ -23,6 +23,7 @@ enum request_flag {
 	REQUEST_LINKED = 16, /* to the one before it */
 	REQUEST_ABSENT =
 		32, /* the plan has no descriptor for it: one that is simulated, or none at all */
+	REQUEST_BY_CALL = 64, /* at its submission: what follows may use what it opens */
 };
 
 struct request {
@@ -33,6 +34,10 @@ struct request {
 	uint32_t op_flags;
 	uint32_t fixed; /* 1 + the index of a registered file; 0: regs[0] is a descriptor */
 	uint32_t slot; /* of its file; READY_NO_SLOT: none */
+	uint32_t slot2; /* of the second directory, for regs[2]; READY_NO_SLOT: none */
+	uint32_t
+		direct; /* where it opens or closes in the ring's table: 1 + the index; 0: nowhere */
+	struct ring_files *update; /* of that table, at regs[1]; NULL: none */
 	uint64_t number; /* by which its completion names it; of aio: its slot */
 	uint64_t regs[6];
 	void *data; /* what it reads, in one piece; NULL: nobody wants to know */

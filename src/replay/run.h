@@ -166,6 +166,7 @@ struct run_result {
 	uint64_t nr_requests_enforced; /* in the plans: failures that are not made again */
 	uint64_t nr_requests; /* asynchronous ones that were made */
 	uint64_t nr_requests_by_calls; /* of these by calls, for there was no io_uring for them */
+	uint64_t nr_requests_left_out; /* besides: about something that is simulated or not open */
 	uint64_t most_in_flight; /* of one ring or context at once */
 	uint64_t max_memory_bytes,
 		nr_over_memory; /* what plans may use; what was left out for it */

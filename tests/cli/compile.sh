@@ -223,6 +223,14 @@ run 0 replay --json --speed=afap requests.trace requests && json 'd["mismatches"
 	[ "$(stat -c %a requests/d/made)" = 750 ]
 ok $? 'relative names in requests of an io_uring'
 
+# A request that a replay cannot perform counts as a call that it cannot perform.
+make splice <<'END'
+1/1 #1 1000+100 io_uring_setup(entries=4, params={flags=0}) = 3
+1/1 #2 2000+100 io_uring_enter(fd=3, to_submit=1, min_complete=1, flags=IORING_ENTER_GETEVENTS, argp=0, argsz=8, sqes=[{opcode=IORING_OP_SPLICE, fd=900, len=5, splice_fd_in=901, request=0}], cqes=[{res=5, opcode=IORING_OP_SPLICE, request=0}]) = 1
+END
+run 0 compile -f --json splice.trace && json 'd["unsupported"] == 1'
+ok $? 'requests that cannot be replayed are counted'
+
 # hostile NAME: what NAME makes, compiled in little time and memory; its contradictions are in out.
 hostile() {
 	python3 "$TOP/tests/cli/hostile.py" "$1" >"$1.txt" && "$REPRISE" import -q --format=exact -f -o "$1.trace" "$1.txt" >/dev/null 2>err &&

@@ -366,7 +366,7 @@ static void test_requests(void **state)
 	accept_action(&a);
 	fields = add_request(&a, IORING_OP_SPLICE, 0, 0);
 	fields[3] = value_int(NR_SLOTS);
-	refuse_action(&a, -EBADMSG, "splice_fd_in is slot");
+	refuse_action(&a, -EBADMSG, "second descriptor is slot");
 	fields = add_request(&a, IORING_OP_READ, 0, 0);
 	fields[3] = value_int(NR_SLOTS);
 	accept_action(&a);
