@@ -212,6 +212,8 @@ int aio_entry(struct aio *x, struct capture *c, const struct aio_call *call)
 		note_submission(x, call);
 	else if (row_class(call->row) == C_URING)
 		return uring_entry(x, c, call);
+	else if (x->rings.len)
+		uring_count_unseen(x, c, call);
 	return 0;
 }
 

@@ -25,6 +25,9 @@ struct ring {
 	uint64_t next_request;
 	struct ring_file *files;
 	uint32_t nr_files;
+	bool is_settled; /* polled by the kernel, and nothing unseen in it at the end */
+	bool is_hidden; /* from the program, that no thread polls it */
+	struct aio_polled polled; /* then */
 };
 
 struct ring_name { /* a registered ring: an index of one thread */
@@ -39,6 +42,9 @@ struct aio {
 	VEC(struct ring *) rings;
 	VEC(struct ring_name) names;
 	uint64_t next_ring;
+	uint64_t nr_hidden; /* of rings */
+	uint64_t nr_unseen; /* requests */
+	bool may_be_more; /* of these */
 };
 
 /* Data that a request has read: the first len_bytes of its buffers. */
@@ -50,6 +56,11 @@ struct iovec *aio_copy_iov(const struct value *list, uint32_t *ret_nr);
 /* What a ring holds (aio_ring.c). */
 MUST_CHECK int ring_take_requests(struct aio *x, struct capture *c, const struct aio_call *call,
 				  struct ring *ring, unsigned int arg_no);
+/*
+ * Requests that a kernel thread has taken and nobody has seen: their number. They
+ * count as seen then. False: it could not be read.
+ */
+bool ring_skip_taken(struct capture *c, struct ring *ring, uint64_t *ret_nr);
 /* What the kernel left in the ring will be seen again. */
 void ring_give_back_requests(struct aio *x, const struct aio_call *call, struct ring *ring,
 			     unsigned int arg_no);
@@ -60,6 +71,8 @@ MUST_CHECK int ring_take_completions(struct aio *x, struct capture *c, const str
 /* Calls (aio_uring.c). */
 MUST_CHECK int uring_entry(struct aio *x, struct capture *c, const struct aio_call *call);
 MUST_CHECK int uring_exit(struct aio *x, struct capture *c, const struct aio_call *call);
+/* At the entry of any call. */
+void uring_count_unseen(struct aio *x, struct capture *c, const struct aio_call *call);
 void uring_forget(struct aio *x, pid_t pid);
 void uring_release(struct aio *x);
 

@@ -278,9 +278,25 @@ static uint32_t read_sqes(struct capture *c, const struct ring *ring, const uint
 	return i;
 }
 
+bool ring_skip_taken(struct capture *c, struct ring *ring, uint64_t *ret_nr)
+{
+	uint32_t head;
+
+	*ret_nr = 0;
+	if (!ring->sq_addr)
+		return true;
+	if (!read_u32(c, ring->sq_addr + ring->p.sq_off.head, &head))
+		return ring->is_settled; /* it is no longer mapped */
+	if ((int32_t)(head - ring->sq_seen) > 0) {
+		*ret_nr = head - ring->sq_seen;
+		ring->sq_seen = head;
+	}
+	return true;
+}
+
 /* From where and how many requests the kernel is going to take. */
-static uint32_t find_pending(struct capture *c, struct ring *ring, const struct aio_call *call,
-			     uint32_t *ret_first)
+static uint32_t find_pending(struct aio *x, struct capture *c, struct ring *ring,
+			     const struct aio_call *call, uint32_t *ret_first)
 {
 	uint32_t head, tail, first, nr, wish = (uint32_t)call->regs[1];
 	bool polled = ring->p.flags & IORING_SETUP_SQPOLL;
@@ -296,6 +312,8 @@ static uint32_t find_pending(struct capture *c, struct ring *ring, const struct 
 		/* A program that moves its tail back, or requests that we did not see in time. */
 		if ((int32_t)nr < 0)
 			return 0;
+		if (polled)
+			x->nr_unseen += nr - ring->p.sq_entries;
 		first = tail - ring->p.sq_entries;
 		nr = ring->p.sq_entries;
 	}
@@ -310,7 +328,7 @@ int ring_take_requests(struct aio *x, struct capture *c, const struct aio_call *
 {
 	size_t size = sizeof(struct k_io_uring_sqe) << !!(ring->p.flags & IORING_SETUP_SQE128);
 	struct capture_target t = { .a = &call->row->args[arg_no], .arg_no = (uint8_t)arg_no };
-	uint32_t first = 0, nr = find_pending(c, ring, call, &first), i;
+	uint32_t first = 0, nr = find_pending(x, c, ring, call, &first), i;
 	const uint32_t *indices = read_indices(c, ring, first, nr);
 	struct request *reqs = arena_alloc(c->arena, nr * sizeof(*reqs));
 	uint8_t *bytes = arena_alloc(c->arena, nr * size);

@@ -43,6 +43,7 @@ static void free_ring(struct aio *x, size_t i)
 	}
 	requests_remove_all(&x->requests, (uint64_t)ring->pid, &ring->number);
 	free(ring->files);
+	x->nr_hidden -= ring->is_hidden;
 	free(ring);
 	x->rings.items[i] = x->rings.items[--x->rings.len];
 }
@@ -52,10 +53,14 @@ void uring_forget(struct aio *x, pid_t pid)
 	size_t i = 0;
 
 	while (i < x->rings.len) {
-		if (x->rings.items[i]->pid == pid)
-			free_ring(x, i);
-		else
+		const struct ring *ring = x->rings.items[i];
+
+		if (ring->pid != pid) {
 			i++;
+			continue;
+		}
+		x->may_be_more |= ring->p.flags & IORING_SETUP_SQPOLL && !ring->is_settled;
+		free_ring(x, i);
 	}
 }
 
@@ -109,6 +114,109 @@ static struct ring *ring_of_call(const struct aio *x, const struct aio_call *cal
 	return name ? name->ring : NULL;
 }
 
+/* Rings that are polled. */
+
+static void find_queue(struct ring *ring)
+{
+	const struct k_io_sqring_offsets *off = &ring->p.sq_off;
+	uint64_t at = ring->sq_addr;
+
+	if (!ring->is_hidden || ring->polled.flags_at == (at ? at + off->flags : 0))
+		return;
+	ring->polled.head_at = at ? at + off->head : 0;
+	ring->polled.tail_at = at ? at + off->tail : 0;
+	ring->polled.flags_at = at ? at + off->flags : 0;
+	ring->polled.is_flagged = false;
+}
+
+void aio_hide_polling(struct aio *x, pid_t pid, int fd, uint64_t ip)
+{
+	struct ring *ring = ring_by_fd(x, pid, fd);
+
+	if (!ring || ring->is_hidden)
+		return;
+	ring->p.flags &= ~(uint32_t)IORING_SETUP_SQPOLL;
+	ring->is_hidden = true;
+	ring->polled = (struct aio_polled){ .pid = pid, .fd = fd, .ip = ip };
+	x->nr_hidden++;
+	find_queue(ring);
+}
+
+struct aio_polled *aio_polled_of(struct aio *x, const struct aio_call *call)
+{
+	struct ring *ring =
+		x->nr_hidden && call->row->id == SC_io_uring_enter ? ring_of_call(x, call) : NULL;
+
+	return ring && ring->is_hidden ? &ring->polled : NULL;
+}
+
+struct aio_polled *aio_polled_at(struct aio *x, size_t i)
+{
+	size_t k;
+
+	for (k = 0; x->nr_hidden && k < x->rings.len; k++) {
+		if (x->rings.items[k]->is_hidden && !i--)
+			return &x->rings.items[k]->polled;
+	}
+	return NULL;
+}
+
+uint64_t aio_nr_unseen(const struct aio *x)
+{
+	return x->nr_unseen;
+}
+
+bool aio_may_be_more(const struct aio *x)
+{
+	return x->may_be_more;
+}
+
+/* Calls after which the process may have no more of its rings. */
+static bool may_end_rings(const struct row *row)
+{
+	switch ((int)row->id) {
+	case SC_munmap:
+	case SC_close:
+	case SC_exit:
+	case SC_exit_group:
+	case SC_execve:
+	case SC_execveat:
+		return true;
+	}
+	return false;
+}
+
+static bool ends_ring(const struct aio_call *call, const struct ring *ring)
+{
+	if (call->row->id == SC_munmap)
+		return ring->sq_addr - call->regs[0] < call->regs[1];
+	return call->row->id != SC_close;
+}
+
+static void settle(struct aio *x, struct capture *c, const struct aio_call *call, struct ring *ring)
+{
+	uint64_t nr;
+	bool is_read = ring_skip_taken(c, ring, &nr);
+
+	x->nr_unseen += nr;
+	if (ends_ring(call, ring))
+		ring->is_settled = is_read;
+}
+
+void uring_count_unseen(struct aio *x, struct capture *c, const struct aio_call *call)
+{
+	size_t i;
+
+	if (!may_end_rings(call->row))
+		return;
+	for (i = 0; i < x->rings.len; i++) {
+		struct ring *ring = x->rings.items[i];
+
+		if (ring->pid == call->pid && (ring->p.flags & IORING_SETUP_SQPOLL))
+			settle(x, c, call, ring);
+	}
+}
+
 /* Rings come and go. */
 
 /* The descriptor is no longer this ring's; a ring with a name lives on. */
@@ -119,7 +227,7 @@ static void close_ring(struct aio *x, pid_t pid, int fd)
 
 	if (!ring)
 		return;
-	ring->fd = -1;
+	ring->fd = ring->polled.fd = -1;
 	for (i = 0; i < x->names.len; i++) {
 		if (x->names.items[i].ring == ring)
 			return;
@@ -190,6 +298,7 @@ static void note_map(struct aio *x, const struct aio_call *call)
 		ring->sqes_addr = addr;
 		break;
 	}
+	find_queue(ring);
 }
 
 /* Of each entry `offset` is (after the call) the index that `data`, a descriptor, has or had. */
@@ -325,6 +434,10 @@ static void note_registration(struct aio *x, struct capture *c, const struct aio
 			close_ring(x, call->pid, (int)call->regs[0]);
 		else
 			ring->p = p;
+		if (ring->is_hidden) {
+			ring->p.flags &= ~(uint32_t)IORING_SETUP_SQPOLL;
+			find_queue(ring);
+		}
 		break;
 	}
 }

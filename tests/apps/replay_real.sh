@@ -5,6 +5,7 @@
 # With --long more of the latter, and programs that need large packages.
 # shellcheck disable=SC2016 # the scripts are for another shell
 set -u
+recorder=
 
 dir=$(mktemp -d) || exit 1
 trap 'chmod -R u+rwx "$dir" 2>/dev/null; rm -rf "$dir"' EXIT
@@ -40,7 +41,7 @@ records()
 	chmod -R u+rwx work 2>/dev/null
 	rm -rf work trace
 	mkdir work || exit 1
-	(cd work && "$REPRISE" record -q -o ../trace -- sh -ec "$script" >../out 2>../err </dev/null) || return 1
+	(cd work && "$REPRISE" record -q ${recorder:+--recorder=$recorder} -o ../trace -- sh -ec "$script" >../out 2>../err </dev/null) || return 1
 	"$REPRISE" compile -q -f -o plan "$@" trace >out 2>err
 }
 
@@ -175,6 +176,51 @@ if [ $? -eq 77 ]; then
 	echo "ok $nr - files opened by io_uring # SKIP $(head -n 1 err)"
 else
 	same 'files opened by io_uring' "$URING_FILES"
+fi
+rm -rf probe
+
+# polled NAME NR SCRIPT: as same, by all recorders; the trace is complete and has NR writes of an io_uring
+polled()
+{
+	for recorder in ptrace auto; do
+		same "$1: $recorder" "$3"
+		nr=$((nr + 1))
+		seen=$("$REPRISE" show trace | grep -o 'opcode=IORING_OP_WRITE, f[dl]' | wc -l)
+		if [ "$seen" -eq "$2" ] && "$REPRISE" check trace | grep -q 'intact and complete'; then
+			echo "ok $nr - $1: $recorder: all requests"
+		else
+			echo "not ok $nr - $1: $recorder: $seen of $2 requests"
+		fi
+	done
+	recorder=
+}
+
+# Requests that a kernel thread would take without a call, unless the recorder saw to it.
+(mkdir probe && cd probe && "$URING_POLLED" follow 8) >out 2>err
+if [ $? -eq 77 ]; then
+	nr=$((nr + 1))
+	echo "ok $nr - io_uring with a polling thread # SKIP $(head -n 1 err)"
+else
+	for how in follow queue ignore yield; do
+		polled "polling thread: $how" 64 "$URING_POLLED $how 64"
+	done
+	if missing fio; then
+		nr=$((nr + 1))
+		echo "ok $nr - fio with a polling thread # SKIP no fio"
+	else
+		polled 'fio with a polling thread' 256 "fio --name=x --size=1m --bs=4k --rw=randwrite --iodepth=4 \
+		      --ioengine=io_uring --sqthread_poll=1 --thread --eta=never --output=/dev/null"
+	fi
+	# Where the thread is needed the ledger has the number of requests that were not seen.
+	nr=$((nr + 1))
+	records "$URING_POLLED device 64"
+	seen=$("$REPRISE" show trace | grep -c 'opcode=IORING_OP_NOP')
+	lost=$("$REPRISE" stat trace | sed -n 's/^ledger .*CALL_UNSEEN: \([0-9]*\) events, .*polls were not seen$/\1/p')
+	if [ $((seen + ${lost:-0})) -eq 64 ] && [ "${lost:-0}" -gt 0 ]; then
+		echo "ok $nr - requests that were not seen are counted"
+	else
+		echo "not ok $nr - requests that were not seen are counted: $seen seen, ${lost:-none} lost"
+	fi
 fi
 rm -rf probe
 same descriptors-as-names "python3 -I -c '$through'" python3

@@ -461,6 +461,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		agent_lose_clock(tr, t);
 	if (dispatches_calls(t) || sees_to_faults(t))
 		agent_turn_off(tr, t);
+	polled_enter_submit(tr, t);
 	if (!t->recorded || tr->silent) {
 		enter_unrecorded(tr, t);
 		return;
@@ -482,6 +483,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	/* After its arguments were read: they are recorded as they are. */
 	if (clones_is_one(t->row))
 		enter_clone(tr, t);
+	polled_enter_setup(tr, t);
 	t->enter_ns = tracer_now(tr);
 	if (t->row->class & A_WAITS)
 		tracer_set_active(tr, t, false, t->enter_ns);
@@ -654,6 +656,7 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 	t->state = TRACEE_RUNNING;
 	t->is_again = false;
 	clones_put_back(t); /* no child was made */
+	polled_put_back(t);
 	if (!t->row || tr->silent)
 		return;
 	agent_note_choice(tr, t, false);
@@ -715,6 +718,7 @@ static void end_call(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	bool execing = t->execing;
 	bool maps = t->row && (row_class(t->row) == C_MAP || t->row->id == SC_shmat);
 	bool grows = t->is_mmap && t->regs[3] & MAP_GROWSDOWN && !o.err;
+	bool hides = t->polled.hidden.is_hidden;
 
 	/* The kernel may have read the file, and counts that as the thread's. */
 	if (o.err && t->row && is_exec(t->row) && !tr->silent)
@@ -735,6 +739,8 @@ static void end_call(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	agent_follow_call(tr, t, &o, info->instruction_pointer, info->stack_pointer);
 	if (!execing)
 		agent_after_call(tr, t, &o, info->instruction_pointer);
+	polled_after_call(tr, t, hides, o.err ? -1 : o.ret, info->instruction_pointer);
+	polled_leave(t, o.err ? -1 : o.ret);
 }
 
 static void on_exit_stop(struct tracer *tr, struct tracee *t, struct __ptrace_syscall_info *info,

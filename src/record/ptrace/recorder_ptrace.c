@@ -276,6 +276,15 @@ static int put_end(struct tracer *tr)
 			       .count = agent_nr_unseen_places(tr->agent),
 			       .note = "the net was off: calls from places that could not be "
 				       "changed were not seen" };
+	struct loss polled = {
+		.kind = LOSS_CALL_UNSEEN,
+		.count = aio_nr_unseen(tr->aio),
+		.note = aio_may_be_more(tr->aio)
+				? "requests of an io_uring that a kernel thread polls "
+				  "were not seen, and perhaps more than these"
+				: "requests of an io_uring that a kernel thread polls "
+				  "were not seen"
+	};
 	int r = put_meta(tr, "end_realtime_ns", "%llu", (unsigned long long)clock_realtime_ns());
 
 	if (!r && tr->agent)
@@ -293,6 +302,8 @@ static int put_end(struct tracer *tr)
 		r = trace_feed_loss(tr->feed, &left_out);
 	if (!r && agent_is_netless(tr))
 		r = trace_feed_loss(tr->feed, &unseen);
+	if (!r && (polled.count || aio_may_be_more(tr->aio)))
+		r = trace_feed_loss(tr->feed, &polled);
 	if (!r && not_copied.count)
 		r = trace_feed_loss(tr->feed, &not_copied);
 	if (!r && own.count)

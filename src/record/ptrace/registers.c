@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -22,6 +23,14 @@ int registers_set_first(pid_t tid, bool compat, uint64_t value)
 	return set_register(tid,
 			    compat ? offsetof(struct user_regs_struct, rbx)
 				   : offsetof(struct user_regs_struct, rdi),
+			    value);
+}
+
+int registers_set_second(pid_t tid, bool compat, uint64_t value)
+{
+	return set_register(tid,
+			    compat ? offsetof(struct user_regs_struct, rcx)
+				   : offsetof(struct user_regs_struct, rsi),
 			    value);
 }
 
@@ -127,6 +136,69 @@ int registers_end_again(pid_t tid)
 	return ptrace(PTRACE_SETREGS, tid, NULL, &regs) < 0 ? -errno : 0;
 }
 
+bool registers_can_inject(pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	return !ptrace(PTRACE_GETREGS, tid, NULL, &regs) && regs.cs == REGISTERS_CODE_64;
+}
+
+#define ERESTARTSYS_FIRST 512
+#define ERESTARTSYS_LAST 516
+
+/* It comes from a call that the kernel is about to make again. */
+static bool is_restart(const struct user_regs_struct *regs)
+{
+	int64_t err = -(int64_t)regs->rax;
+
+	return (int64_t)regs->orig_rax >= 0 && err >= ERESTARTSYS_FIRST && err <= ERESTARTSYS_LAST;
+}
+
+static bool is_syscall(pid_t tid, uint64_t at)
+{
+	static const uint8_t instruction[SYSCALL_BYTES] = { 0x0f, 0x05 };
+	uint8_t bytes[SYSCALL_BYTES];
+	struct iovec local = { bytes, sizeof(bytes) };
+	struct iovec remote = { (void *)(uintptr_t)at, sizeof(bytes) };
+
+	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof(bytes) &&
+	       !memcmp(bytes, instruction, sizeof(bytes));
+}
+
+int registers_inject(pid_t tid, uint64_t ip, long nr, uint64_t arg, struct kept_registers *ret)
+{
+	struct kept_registers kept;
+	struct user_regs_struct regs;
+	uint64_t all = UINT64_MAX;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &kept.regs) < 0 ||
+	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(kept.mask), &kept.mask) < 0)
+		return -errno;
+	if (kept.regs.cs != REGISTERS_CODE_64 || is_restart(&kept.regs) ||
+	    !is_syscall(tid, ip - SYSCALL_BYTES))
+		return -ENOENT;
+	kept.regs.orig_rax = UINT64_MAX; /* a call that it comes from has ended */
+	regs = kept.regs;
+	regs.rip = ip - SYSCALL_BYTES;
+	regs.rax = (uint64_t)nr;
+	regs.rdi = arg;
+	regs.rsi = regs.rdx = regs.r10 = regs.r8 = regs.r9 = 0;
+	/* A handler would run amid what the thread does for us. */
+	if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) < 0 ||
+	    ptrace(PTRACE_SETREGS, tid, NULL, &regs) < 0)
+		return -errno;
+	*ret = kept;
+	return 0;
+}
+
+void registers_put_back(pid_t tid, const struct kept_registers *kept)
+{
+	struct kept_registers k = *kept;
+
+	(void)ptrace(PTRACE_SETSIGMASK, tid, sizeof(k.mask), &k.mask);
+	(void)ptrace(PTRACE_SETREGS, tid, NULL, &k.regs);
+}
+
 #elif defined(__aarch64__)
 
 /* The first argument and the result are in the same register. */
@@ -150,6 +222,36 @@ int registers_skip_call(pid_t tid, int err)
 	if (ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) < 0)
 		return -errno;
 	return registers_set_first(tid, false, (uint64_t)-err);
+}
+
+int registers_set_second(pid_t tid, bool compat, uint64_t value)
+{
+	(void)tid;
+	(void)compat;
+	(void)value;
+	return -EOPNOTSUPP;
+}
+
+bool registers_can_inject(pid_t tid)
+{
+	(void)tid;
+	return false;
+}
+
+int registers_inject(pid_t tid, uint64_t ip, long nr, uint64_t arg, struct kept_registers *ret)
+{
+	(void)tid;
+	(void)ip;
+	(void)nr;
+	(void)arg;
+	(void)ret;
+	return -EOPNOTSUPP;
+}
+
+void registers_put_back(pid_t tid, const struct kept_registers *kept)
+{
+	(void)tid;
+	(void)kept;
 }
 
 int registers_frame_is_eintr(pid_t tid, bool compat, bool *ret)

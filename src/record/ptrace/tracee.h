@@ -21,6 +21,7 @@
 #include "record/ptrace/clones.h"
 #include "record/ptrace/cpu.h"
 #include "record/ptrace/interrupts.h"
+#include "record/ptrace/polled.h"
 #include "record/ptrace/witness.h"
 #include "trace/writer.h"
 
@@ -70,6 +71,7 @@ struct tracee {
 	uint64_t clone_flags; /* of one that makes a child */
 	bool has_child; /* that was told of */
 	struct hidden_flag hidden;
+	struct polled polled;
 	uint64_t enter_ns, held_ns;
 	bool has_woken; /* others, by the call that has just ended */
 	uint64_t carried_ns; /* held since the last call that was recorded, for the next */

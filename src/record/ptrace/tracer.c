@@ -61,7 +61,7 @@ void tracer_resume(struct tracer *tr, struct tracee *t, int signo)
 	 * Likewise before the execve, unless ours shows all calls: stops are measured there.
 	 */
 	if (tr->filtered && (t->recorded || tr->agent) && t->state != TRACEE_IN_CALL &&
-	    !t->own_filter && !t->stops_always && agent_runs_free(tr, t))
+	    !t->own_filter && !t->stops_always && !t->polled.is_working && agent_runs_free(tr, t))
 		request = PTRACE_CONT;
 	/* A thread that is gone will be reported as such. */
 	tr->waiting.is_beside = belongs_beside_us(tr, t);
@@ -165,6 +165,7 @@ static void on_event_stop(struct tracer *tr, struct tracee *t, int signo, uint64
 			tracer_put_now(tr, t, EV_continued, &arg, 1);
 		t->group_stopped = false;
 		jobs_note(tr, t, 0);
+		polled_begin_work(tr, t);
 		note_held(tr, t, seen_ns);
 		tracer_resume(tr, t, 0);
 		return;
@@ -183,6 +184,7 @@ static void detach(struct tracer *tr, struct tracee *t, int signo)
 		tr->waker.tracee = NULL;
 	tracer_close_stream(tr, t);
 	clones_put_back(t);
+	polled_put_back(t);
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)signo);
 	tracees_remove(&tr->all, t);
 }
@@ -286,6 +288,9 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	case 0:
 		if (!plain_signal && signo)
 			tracer_syscall_stop(tr, t, seen_ns);
+		/* Any stop takes back the one that we have asked for, so a call's end will do. */
+		if (t->polled.wanted_fd && !plain_signal && signo)
+			polled_begin_work(tr, t);
 		break;
 	}
 	note_held(tr, t, seen_ns);
@@ -487,6 +492,7 @@ void tracer_loop(struct tracer *tr)
 		if (tid > 0)
 			on_status(tr, tid, status);
 		serve_all(tr);
+		polled_watch(tr);
 		if (jobs_must_stop(tr))
 			stop_with_job(tr);
 		now = tracer_now(tr);

@@ -75,6 +75,7 @@ struct tracer {
 	uint64_t start_ns; /* of the monotonic clock */
 	uint64_t next_tick_ns, tick_ns;
 	struct waiting waiting;
+	uint64_t watched_ns; /* rings that nobody polls, the last time (polled.h) */
 	struct waker waker;
 	struct jobs jobs;
 	uint64_t next_space;

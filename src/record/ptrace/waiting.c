@@ -202,6 +202,8 @@ static pid_t sleep_for_any(struct waiting *w, int *ret_status)
 
 	if (w->until_ns > now_ns && w->until_ns - now_ns < want_ns)
 		want_ns = w->until_ns - now_ns;
+	if (w->most_ns && w->most_ns < want_ns)
+		want_ns = w->most_ns;
 	arm(w, want_ns > WAIT_LEAST_NS ? want_ns : WAIT_LEAST_NS);
 	return waitpid(-1, ret_status, __WALL);
 }

@@ -45,6 +45,7 @@ struct waiting {
 	uint64_t sum_ns; /* of this turn */
 	uint64_t cost_ns[WAITING_NR_WAYS]; /* of a turn, lately */
 
+	uint64_t most_ns; /* no wait lasts longer; 0: it may */
 	uint64_t until_ns; /* no wait lasts longer, on the monotonic clock; 0: it may */
 	uint64_t pause_ns; /* between two looks at rings; 0: there are none */
 	uint64_t looked_ns; /* at them, the last time */
