@@ -211,6 +211,20 @@ else
 		polled 'fio with a polling thread' 256 "fio --name=x --size=1m --bs=4k --rw=randwrite --iodepth=4 \
 		      --ioengine=io_uring --sqthread_poll=1 --thread --eta=never --output=/dev/null"
 	fi
+	# A recording that ends before the program must not leave it waiting.
+	for recorder in ptrace auto; do
+		for how in queue ignore; do
+			nr=$((nr + 1))
+			rm -f trace
+			if (cd probe && timeout 60 "$REPRISE" record -q --recorder=$recorder --max-time=50ms -o ../trace -- \
+				"$URING_POLLED" $how 400) >out 2>err && [ "$(wc -c <probe/out)" -eq 204800 ]; then
+				echo "ok $nr - polling thread: $how: $recorder: goes on after the recording"
+			else
+				fails "polling thread: $how: $recorder" 'does not go on after the recording'
+			fi
+		done
+	done
+	recorder=
 	# Where the thread is needed the ledger has the number of requests that were not seen.
 	nr=$((nr + 1))
 	records "$URING_POLLED device 64"

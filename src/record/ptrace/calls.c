@@ -463,7 +463,11 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		agent_turn_off(tr, t);
 	polled_enter_submit(tr, t);
 	if (!t->recorded || tr->silent) {
+		bool follows = t->recorded && polled_needs_us(tr, t) && aio_follows(t->row);
+		const struct row *row = t->row;
+
 		enter_unrecorded(tr, t);
+		t->row = follows ? row : NULL; /* where rings are must be known to the end */
 		return;
 	}
 	witness_before_call(tr, t);
@@ -657,7 +661,11 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 	t->is_again = false;
 	clones_put_back(t); /* no child was made */
 	polled_put_back(t);
-	if (!t->row || tr->silent)
+	if (t->row && tr->silent) {
+		follow_unwanted(tr, t, &o);
+		t->row = NULL;
+	}
+	if (!t->row)
 		return;
 	agent_note_choice(tr, t, false);
 	map_stores_after_call(tr, t, &o);

@@ -148,6 +148,30 @@ void polled_leave(struct tracee *t, int64_t ret)
 	t->polled.is_working = false;
 }
 
+void polled_leave_alone(struct tracee *t)
+{
+	struct __ptrace_syscall_info info;
+	bool at_end = ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) > 0 &&
+		      info.op == PTRACE_SYSCALL_INFO_EXIT;
+
+	t->polled.is_enter &= at_end; /* else it returns what it has submitted */
+	polled_leave(t, at_end ? info.exit.rval : -1);
+}
+
+bool polled_needs_us(const struct tracer *tr, const struct tracee *t)
+{
+	const struct aio_polled *p;
+	size_t i;
+
+	if (tr->child && t->polled.hidden.is_hidden)
+		return true;
+	for (i = 0; tr->child && (p = aio_polled_at(tr->aio, i)); i++) {
+		if (p->pid == t->pid)
+			return true;
+	}
+	return false;
+}
+
 /* Watching. */
 
 #define WATCH_LEAST_NS UINT64_C(1000000)

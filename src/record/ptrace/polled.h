@@ -48,6 +48,14 @@ void polled_after_call(struct tracer *tr, struct tracee *t, bool was_hidden, int
 		       uint64_t ip);
 /* Last of all: the program sees what it should. */
 void polled_leave(struct tracee *t, int64_t ret);
+/* Likewise of a thread that is stopped anywhere, and let go for good. */
+void polled_leave_alone(struct tracee *t);
+
+/*
+ * Whether the program could come to wait for ever without us. Whom we have not
+ * started we leave all the same.
+ */
+bool polled_needs_us(const struct tracer *tr, const struct tracee *t);
 
 /* Looks whether something waits in a ring that nobody submits. */
 void polled_watch(struct tracer *tr);

@@ -185,6 +185,7 @@ static void detach(struct tracer *tr, struct tracee *t, int signo)
 	tracer_close_stream(tr, t);
 	clones_put_back(t);
 	polled_put_back(t);
+	polled_leave_alone(t);
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)signo);
 	tracees_remove(&tr->all, t);
 }
@@ -259,8 +260,8 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 		witness_before_signal(tr, t);
 		step = on_signal(tr, t, signo);
 	}
-	/* With a filter in place the program needs its tracer; without, it can go on alone. */
-	if (tr->silent && !tr->filtered) {
+	/* With a filter or such rings the program needs its tracer; without, it can go on alone. */
+	if (tr->silent && !tr->filtered && !polled_needs_us(tr, t)) {
 		expect_child(tr, t, event);
 		detach(tr, t, plain_signal ? signo : 0);
 		return;
