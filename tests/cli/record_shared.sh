@@ -42,9 +42,10 @@ done
 
 # attach WORDS...: of a program that runs already, by a recorder that the words start
 attach() {
-	rm -f r.trace
-	sh -c 'trap "go=1" USR1; while [ -z "${go-}" ]; do sleep 0.05; done; echo one; echo two >&2; echo three' </dev/null >log 2>&1 &
+	rm -f r.trace ready
+	sh -c 'trap "go=1" USR1; : >ready; while [ -z "${go-}" ]; do sleep 0.05; done; echo one; echo two >&2; echo three' </dev/null >log 2>&1 &
 	program=$!
+	while ! [ -e ready ]; do sleep 0.05; done
 	"$@" "$REPRISE" record -q -o r.trace --attach=$program 2>err &
 	i=0
 	while [ $i -lt 200 ] && grep -q '^TracerPid:	0$' /proc/$program/status; do
