@@ -24,7 +24,8 @@ def start_server(nr_threads=8, *more):
 
 def attach(pid, *options):
     """Returns when the recorder has attached, or has ended: from then on it takes signals."""
-    p = start([REPRISE, "record", "-o", "trace", "--force", "--attach", str(pid), *options],
+    # The map in which it counts was there before.
+    p = start([REPRISE, "record", "-o", "trace", "--force", "--stores=off", "--attach", str(pid), *options],
               stderr=subprocess.PIPE)
     wait_until(lambda: p.poll() is not None or p.pid in map(tracer_of, threads_of(pid)), "the recorder attaches")
     return p
