@@ -44,6 +44,35 @@ static int temporary_file(int *ret_fd, char **ret_path, struct err *err)
 	return r;
 }
 
+/* Entries of the ledger about stores through maps; -errno when it cannot be read. */
+static int64_t count_unseen_stores(struct trace *t, struct err *err)
+{
+	struct trace_items *it = NULL;
+	struct item *item;
+	int64_t nr = 0;
+	int r = trace_items_open(t, BLOCK_LEDGER, &it, err);
+
+	while (r >= 0 && (r = trace_items_next(it, &item, err)) > 0) {
+		const struct value *kind = args_find(item->row, item->args, "kind");
+
+		nr += kind && kind->type == VALUE_INT && kind->i == LOSS_STORES_UNSEEN;
+	}
+	trace_items_close(it);
+	return r < 0 ? r : nr;
+}
+
+static int warn_of_stores(const struct cli *cli, struct trace *t, struct err *err)
+{
+	int64_t nr = count_unseen_stores(t, err);
+
+	if (nr > 0)
+		cli_warn(cli,
+			 "%s: some stores through shared maps are missing or late in the trace "
+			 "(%lld ledger entries): files may have other contents",
+			 trace_path(t), (long long)nr);
+	return nr < 0 ? (int)nr : 0;
+}
+
 static int compile_to(const struct cli *cli, const struct prepare_options *o, struct trace *t,
 		      const char *path, struct err *err)
 {
@@ -57,7 +86,9 @@ static int compile_to(const struct cli *cli, const struct prepare_options *o, st
 	if (order_choose(cli, &o->order, t, &compile) != CLI_DONE ||
 	    part_choose(cli, &o->part, &compile) != CLI_DONE)
 		return -ECANCELED;
-	r = plan_writer_open(path, t, &writer, &w, err);
+	r = warn_of_stores(cli, t, err);
+	if (r >= 0)
+		r = plan_writer_open(path, t, &writer, &w, err);
 	if (r < 0)
 		return r;
 	compile.progress = cli_progress_begin(cli, "compile", "events", o->quiet);

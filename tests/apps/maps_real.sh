@@ -123,4 +123,8 @@ wait $pid 2>/dev/null
 cd ..
 "$REPRISE" stat --json trace >out 2>err && grep -q STORES_UNSEEN out
 ok $? 'maps that were there before the recorder are in the ledger'
+rm -rf tree
+"$REPRISE" replay trace tree >out 2>err
+grep -q 'stores through shared maps are missing' err
+ok $? 'and a replay warns of them'
 echo "1..$nr"
