@@ -68,6 +68,8 @@ bool interrupts_catches(const struct tracee *t, int signo)
 {
 	struct signal_state s;
 
+	if (!signo) /* it was stopped for something else */
+		return false;
 	read_signals(t, &s);
 	return s.caught & BIT(signo);
 }
