@@ -198,20 +198,22 @@ void map_stores_before_call(struct tracer *tr, struct tracee *t)
 static void add_map(struct tracer *tr, struct tracee *t, uint64_t start)
 {
 	struct stores_range at = range_of(t, start, t->regs[1]);
+	bool is_writable = t->regs[2] & PROT_WRITE, is_known;
 	struct stat st;
 	int r;
 
-	if (t->regs[3] & MAP_ANONYMOUS || !(t->regs[3] & MAP_SHARED) ||
-	    !found_stat(t->tid, (int)t->regs[4], &st) || !S_ISREG(st.st_mode))
+	if (t->regs[3] & MAP_ANONYMOUS || !(t->regs[3] & MAP_SHARED))
 		return;
-	if (tr->o->no_stores && !(t->regs[2] & PROT_WRITE))
+	is_known = found_stat(t->tid, (int)t->regs[4], &st);
+	if ((is_known && !S_ISREG(st.st_mode)) || (tr->o->no_stores && !is_writable))
 		return;
-	r = !tr->o->no_stores && tree_may_open(tr->tree, t->tid, st.st_dev)
+	r = is_known && !tr->o->no_stores && tree_may_open(tr->tree, t->tid, st.st_dev)
 		    ? stores_map(tr->stores, &at, t->pid, (int)t->regs[4],
 				 t->row->id == SC_mmap2 ? t->regs[5] * PAGE : t->regs[5],
-				 t->regs[2] & PROT_WRITE)
+				 is_writable)
 		    : -EPERM;
-	if (r < 0)
+	/* Another thread may have closed the descriptor meanwhile, or opened something else by its number. */
+	if (r < 0 || (!r && is_writable))
 		put_lost(tr, t, at.end - at.start);
 	if (r > 0)
 		agent_watch_files(tr, true);
