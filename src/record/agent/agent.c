@@ -491,6 +491,16 @@ bool agent_is_forestalled(const struct tracer *tr, struct tracee *t, uint64_t st
 	return true;
 }
 
+/* The agent's text is much shorter. */
+#define TEXT_ROOM (UINT64_C(1) << 20)
+
+bool agent_would_be_in(const struct tracer *tr, uint64_t start, uint64_t len)
+{
+	/* The kernel rounds the length up to whole pages. */
+	return tr->agent && start < tr->agent->base + TEXT_ROOM &&
+	       start + len + PAGE_BYTES > tr->agent->base;
+}
+
 void agent_drain(struct tracer *tr, struct tracee *t)
 {
 	(void)drain_thread(tr, t, DRAIN_ALL);

@@ -151,6 +151,8 @@ void agent_close_files(struct tracer *tr);
  * call that maps something.
  */
 bool agent_is_forestalled(const struct tracer *tr, struct tracee *t, uint64_t stack);
+/* Whether a map at these addresses would overlap the place of the agent's text. */
+bool agent_would_be_in(const struct tracer *tr, uint64_t start, uint64_t len);
 /* Takes in what this thread has left so far. */
 void agent_drain(struct tracer *tr, struct tracee *t);
 /* Takes in what all threads have left so far; of how many bytes that was for the busiest. */

@@ -718,13 +718,36 @@ static bool wakes(const struct row *row, const struct outcome *o)
 	       row->result == RESULT_COUNT && !o->err && o->ret > 0;
 }
 
+/* Whether the call may have mapped memory of the program where the agent's text belongs. */
+static bool may_map_there(const struct tracer *tr, const struct tracee *t, const struct outcome *o)
+{
+	const uint64_t *regs = t->regs;
+
+	if (o->err || (row_class(t->row) != C_MAP && t->row->id != SC_shmat))
+		return false;
+	switch ((int)t->row->id) {
+	case SC_munmap:
+	case SC_madvise:
+		return false;
+	case SC_mmap:
+	case SC_mmap2:
+		return regs[3] & MAP_GROWSDOWN || agent_would_be_in(tr, (uint64_t)o->ret, regs[1]);
+	case SC_mremap:
+		return agent_would_be_in(tr, (uint64_t)o->ret, regs[2]);
+	case SC_mprotect:
+	case SC_pkey_mprotect:
+		return agent_would_be_in(tr, regs[0], regs[1]);
+	}
+	return true;
+}
+
 static void end_call(struct tracer *tr, struct tracee *t, const struct __ptrace_syscall_info *info,
 		     uint64_t seen_ns)
 {
 	struct outcome o = outcome_of(info);
 	bool uses_gs = t->row && sets_gs(t);
 	bool execing = t->execing;
-	bool maps = t->row && (row_class(t->row) == C_MAP || t->row->id == SC_shmat);
+	bool maps = t->row && may_map_there(tr, t, &o);
 	bool grows = t->is_mmap && t->regs[3] & MAP_GROWSDOWN && !o.err;
 	bool hides = t->polled.hidden.is_hidden;
 
@@ -742,7 +765,7 @@ static void end_call(struct tracer *tr, struct tracee *t, const struct __ptrace_
 		agent_enter_image(tr, t, info->instruction_pointer);
 	else if (t->is_mmap)
 		agent_after_map(tr, t, &o, info->instruction_pointer);
-	if (execing || (maps && !o.err))
+	if (execing || maps)
 		t->stops_always |= agent_is_forestalled(tr, t, grows ? (uint64_t)o.ret : 0);
 	agent_follow_call(tr, t, &o, info->instruction_pointer, info->stack_pointer);
 	if (!execing)
