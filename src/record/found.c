@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/found.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/banned.h"
 #include "base/map.h"
@@ -67,6 +70,14 @@ bool found_stat(pid_t tid, int fd, struct stat *ret)
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", tid, fd);
 	/* Of a server nothing is asked that the kernel has at hand: it may be recorded too. */
 	return !fstatat(AT_FDCWD, path, ret, AT_STATX_DONT_SYNC);
+}
+
+int found_take(pid_t pid, int fd)
+{
+	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int taken = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+
+	return taken < 0 ? -errno : taken;
 }
 
 bool found_is_read_end(pid_t tid, int fd)

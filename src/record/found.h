@@ -35,6 +35,8 @@ void found_forget(struct found *f, uint64_t space);
 
 /* The file behind a descriptor of a thread; false when there is none. */
 bool found_stat(pid_t tid, int fd, struct stat *ret);
+/* A descriptor of our own for what descriptor fd of the process refers to, or -errno. */
+int found_take(pid_t pid, int fd);
 /* A descriptor that is open for reading alone. */
 bool found_is_read_end(pid_t tid, int fd);
 struct value found_file_id(struct capture *c, const struct stat *st);

@@ -7,26 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "record/found.h"
+#include "record/page_marks.h"
 
 #define PAGE UINT64_C(4096)
 #define CHUNK_BYTES ((size_t)1 << 20)
-/* A file with more in it is not followed. */
+/* Smaller maps are never marked: to compare their pages costs less than to ask for marks. */
+#define MARKED_MIN_BYTES (UINT64_C(1) << 20)
+/* A map with more data than this is marked from its beginning, so that the data need not be read. */
+#define COMPARED_MAX_BYTES (UINT64_C(32) << 20)
+/* Without marks, a map with more data is not followed. */
 #define FILE_MAX_BYTES (UINT64_C(1) << 30)
-/* For so long a file is looked at each time, and later for this share of the time. */
+/* Marks of a larger map are not set in advance: page tables take 2 MiB per GiB. */
+#define PROTECTED_MAX_BYTES (UINT64_C(16) << 30)
+/* A file is looked at whenever it may matter for so long in all, then for this share of the time. */
 #define SPENT_FIRST_NS UINT64_C(200000000)
 #define SPENT_SHARE 4
+#define RUNS_AT_ONCE 256u
 
 struct stored_file {
 	uint64_t dev, ino;
 	int fd;
 	bool has_own_offset; /* of the descriptor: it may be moved */
 	bool is_lost, is_told; /* it could not be read */
+	bool is_doubted; /* marks may be missing */
 	uint64_t lost_bytes;
 	unsigned int nr_maps;
 	uint64_t since_ns, spent_ns; /* by looking */
@@ -40,17 +49,24 @@ struct stored_map {
 	uint64_t offset; /* in the file */
 	struct stored_file *file;
 	bool is_writable; /* or was */
+	bool is_marked; /* by the marks of its space, else pages are compared */
+	bool awaits; /* it is followed as soon as it is known whether its space has marks */
 };
 
 struct stored_space {
 	uint64_t number;
 	pid_t pid;
+	struct page_marks *marks; /* or NULL */
+	bool awaits; /* that marks are given or refused */
+	bool is_refused; /* there will be no marks */
+	bool is_looked_last; /* at what is marked */
 	VEC(struct stored_map) maps;
 };
 
 struct stores {
 	VEC(struct stored_file *) files;
 	VEC(struct stored_space *) spaces;
+	size_t nr_awaiting; /* of the spaces */
 	uint64_t nr_late; /* of files that are gone */
 	void *room;
 	uint8_t *chunk; /* in it, as files that are open with O_DIRECT demand it */
@@ -99,6 +115,12 @@ static void unref_file(struct stores *s, struct stored_file *f)
 	free(f);
 }
 
+static void lose(struct stored_file *f, uint64_t bytes)
+{
+	f->is_lost = true;
+	f->lost_bytes = f->lost_bytes > bytes ? f->lost_bytes : bytes;
+}
+
 /* Spaces. */
 
 static struct stored_space *find_space(const struct stores *s, uint64_t number)
@@ -125,10 +147,38 @@ static struct stored_space *get_space(struct stores *s, uint64_t number, pid_t p
 	return found;
 }
 
+/* Marks must be made by the process itself: when it can be had to is not known here. */
+static void await_marks(struct stores *s, struct stored_space *p)
+{
+	if (p->marks || p->awaits || p->is_refused)
+		return;
+	p->awaits = true;
+	s->nr_awaiting++;
+}
+
+static void end_waiting(struct stores *s, struct stored_space *p)
+{
+	s->nr_awaiting -= p->awaits;
+	p->awaits = false;
+}
+
 static void add_map(struct stored_space *p, struct stored_map map)
 {
 	map.file->nr_maps++;
 	VEC_PUSH(&p->maps, map);
+}
+
+static bool is_sparse(const struct stored_map *m)
+{
+	return m->end - m->start > PROTECTED_MAX_BYTES;
+}
+
+static int mark(struct stored_space *p, struct stored_map *m)
+{
+	int r = page_marks_begin(p->marks, m->start, m->end, !is_sparse(m));
+
+	m->is_marked = !r;
+	return r;
 }
 
 void stores_unmap(struct stores *s, const struct stores_range *at)
@@ -182,10 +232,12 @@ void stores_move(struct stores *s, const struct stores_range *from, const struct
 	if (!keeps)
 		stores_unmap(s, from);
 	stores_unmap(s, to);
-	if (moved.file) {
-		add_map(p, moved);
-		moved.file->nr_maps--;
-	}
+	if (!moved.file)
+		return;
+	add_map(p, moved);
+	moved.file->nr_maps--;
+	if (moved.is_marked && mark(p, &p->maps.items[p->maps.len - 1]) < 0)
+		lose(moved.file, moved.end - moved.start);
 }
 
 void stores_fork(struct stores *s, uint64_t from, uint64_t to, pid_t pid)
@@ -197,8 +249,15 @@ void stores_fork(struct stores *s, uint64_t from, uint64_t to, pid_t pid)
 	if (!p)
 		return;
 	child = get_space(s, to, pid);
-	for (i = 0; i < p->maps.len; i++)
-		add_map(child, p->maps.items[i]);
+	for (i = 0; i < p->maps.len; i++) {
+		struct stored_map m = p->maps.items[i];
+
+		m.awaits |= m.is_marked;
+		m.is_marked = false;
+		add_map(child, m);
+	}
+	if (p->marks || p->awaits)
+		await_marks(s, child);
 }
 
 void stores_drop(struct stores *s, uint64_t space)
@@ -212,6 +271,8 @@ void stores_drop(struct stores *s, uint64_t space)
 		if (p->number != space)
 			continue;
 		s->spaces.items[i] = s->spaces.items[--s->spaces.len];
+		end_waiting(s, p);
+		page_marks_close(p->marks);
 		VEC_RELEASE(&p->maps);
 		free(p);
 		return;
@@ -251,14 +312,9 @@ static uint64_t hash_page(const uint8_t *p, size_t len)
 struct look {
 	struct stored_file *file;
 	const struct stores_sink *sink; /* NULL: what is there now is what is known */
+	bool is_marked; /* all that is there was stored */
 	struct stored found; /* of what is found: where offset 0 of the file would be */
 };
-
-static void lose(struct stored_file *f, uint64_t bytes)
-{
-	f->is_lost = true;
-	f->lost_bytes = f->lost_bytes > bytes ? f->lost_bytes : bytes;
-}
 
 static int put_run(const struct look *l, const uint8_t *bytes, size_t len, uint64_t offset)
 {
@@ -280,6 +336,8 @@ static int compare_pages(struct look *l, const uint8_t *bytes, size_t len, uint6
 	size_t at, run = 0;
 	int r = 0;
 
+	if (l->is_marked)
+		return put_run(l, bytes, len, offset);
 	for (at = 0; at < len && !r; at += PAGE) {
 		size_t n = len - at < PAGE ? len - at : PAGE;
 		uint64_t hash = hash_page(bytes + at, n), page = (offset + at) / PAGE;
@@ -307,7 +365,7 @@ static int compare_hole(struct look *l, uint64_t from, uint64_t to)
 	int r = 0;
 
 	for (page = from / PAGE; page < f->hashes.len && page * PAGE < to && !r; page++) {
-		if (!f->hashes.items[page])
+		if (!f->hashes.items[page] || l->is_marked)
 			continue;
 		f->hashes.items[page] = 0;
 		r = put_run(l, zeros, to - page * PAGE < PAGE ? to - page * PAGE : PAGE,
@@ -356,7 +414,6 @@ static int compare_data(struct stores *s, struct look *l, uint64_t from, uint64_
 /* Of the file, from one offset to another. */
 static int look_through(struct stores *s, struct look *l, uint64_t from, uint64_t to)
 {
-	uint64_t begin_ns = clock_monotonic_ns();
 	struct stored_file *f = l->file;
 	struct stat st;
 	int r = 0;
@@ -384,29 +441,64 @@ static int look_through(struct stores *s, struct look *l, uint64_t from, uint64_
 			r = compare_data(s, l, data, hole);
 		from = hole > from ? hole : to;
 	}
-	f->spent_ns += clock_monotonic_ns() - begin_ns;
 	return r;
 }
 
 /* Maps. */
 
+/* Up to where the file reaches: what is mapped beyond cannot be stored to. */
+static int look_marked(struct stores *s, struct look *l, struct page_marks *marks,
+		       const struct stored_map *m, uint64_t at, uint64_t end)
+{
+	struct page_run runs[RUNS_AT_ONCE];
+	uint64_t file_end;
+	struct stat st;
+	int i, nr, r = 0;
+
+	if (fstat(l->file->fd, &st) < 0) {
+		lose(l->file, end - at);
+		return 0;
+	}
+	file_end = (uint64_t)st.st_size > m->offset ? (uint64_t)st.st_size - m->offset : 0;
+	file_end = m->start + ((file_end + PAGE - 1) & ~(PAGE - 1));
+	if (end > file_end)
+		end = file_end;
+	l->is_marked = true;
+	while (at < end && !r) {
+		nr = page_marks_take(marks, &at, end, is_sparse(m), runs, RUNS_AT_ONCE);
+		if (nr < 0)
+			lose(l->file, end - at);
+		if (nr < 0)
+			break;
+		for (i = 0; i < nr && !r; i++)
+			r = look_through(s, l, m->offset + (runs[i].start - m->start),
+					 m->offset + (runs[i].end - m->start));
+	}
+	return r;
+}
+
 static int look_map(struct stores *s, const struct stored_space *p, const struct stored_map *m,
 		    const struct stores_range *at, const struct stores_sink *sink)
 {
 	struct look l = { .file = m->file, .sink = sink };
-	uint64_t start = m->start, end = m->end;
+	uint64_t start = m->start, end = m->end, begin_ns = clock_monotonic_ns();
+	int r;
 
 	if (at && at->start > start)
 		start = at->start;
 	if (at && at->end < end)
 		end = at->end;
-	if (start >= end || !m->is_writable || m->file->is_lost)
+	if (start >= end || !m->is_writable || m->awaits || m->file->is_lost)
 		return 0;
 	l.found = (struct stored){ .pid = p->pid,
 				   .addr = m->start - m->offset,
 				   .dev = m->file->dev,
 				   .ino = m->file->ino };
-	return look_through(s, &l, m->offset + (start - m->start), m->offset + (end - m->start));
+	r = m->is_marked ? look_marked(s, &l, p->marks, m, start, end)
+			 : look_through(s, &l, m->offset + (start - m->start),
+					m->offset + (end - m->start));
+	m->file->spent_ns += clock_monotonic_ns() - begin_ns;
+	return r;
 }
 
 static int look_space(struct stores *s, const struct stored_space *p, const struct stores_range *at,
@@ -423,14 +515,9 @@ static int look_space(struct stores *s, const struct stored_space *p, const stru
 }
 
 /* Whether it is worth the time now; when its maps end, it always is. */
-static bool is_worth_it(struct stored_file *f)
+static bool is_worth_it(const struct stored_file *f)
 {
-	uint64_t passed_ns = clock_monotonic_ns() - f->since_ns;
-
-	if (f->spent_ns < SPENT_FIRST_NS + passed_ns / SPENT_SHARE)
-		return true;
-	f->nr_late++;
-	return false;
+	return f->spent_ns < SPENT_FIRST_NS + (clock_monotonic_ns() - f->since_ns) / SPENT_SHARE;
 }
 
 uint64_t stores_take_late(struct stores *s)
@@ -459,11 +546,57 @@ static int look_everywhere(struct stores *s, const struct stored_file *only,
 	return r;
 }
 
+/*
+ * To compare the file takes too long: it is done once more, for what was stored before there were
+ * marks. How many maps are marked now that were not.
+ */
+static int change_to_marks(struct stores *s, const struct stored_file *f,
+			   const struct stores_sink *sink, unsigned int *ret_nr)
+{
+	size_t i, k;
+	int r = 0;
+
+	*ret_nr = 0;
+	for (i = 0; i < s->spaces.len && !r; i++) {
+		struct stored_space *p = s->spaces.items[i];
+
+		for (k = 0; p->marks && k < p->maps.len && !r; k++) {
+			struct stored_map *m = &p->maps.items[k];
+
+			if (m->file != f || m->is_marked || m->awaits || !m->is_writable ||
+			    m->end - m->start < MARKED_MIN_BYTES || mark(p, m) < 0)
+				continue;
+			m->is_marked = false;
+			r = look_map(s, p, m, NULL, sink);
+			m->is_marked = true;
+			++*ret_nr;
+		}
+	}
+	return r;
+}
+
+static int look_file(struct stores *s, struct stored_file *f, const struct stores_sink *sink)
+{
+	unsigned int nr_changed;
+	int r;
+
+	if (is_worth_it(f))
+		return look_everywhere(s, f, sink);
+	r = change_to_marks(s, f, sink, &nr_changed);
+	if (nr_changed) {
+		f->spent_ns = 0;
+		f->since_ns = clock_monotonic_ns();
+	} else {
+		f->nr_late++;
+	}
+	return r;
+}
+
 int stores_look_file(struct stores *s, uint64_t dev, uint64_t ino, const struct stores_sink *sink)
 {
 	struct stored_file *f = find_file(s, dev, ino);
 
-	return f && is_worth_it(f) ? look_everywhere(s, f, sink) : 0;
+	return f ? look_file(s, f, sink) : 0;
 }
 
 int stores_look_all(struct stores *s, const struct stores_sink *sink)
@@ -471,9 +604,48 @@ int stores_look_all(struct stores *s, const struct stores_sink *sink)
 	size_t i;
 	int r = 0;
 
-	for (i = 0; i < s->files.len && !r; i++) {
-		if (is_worth_it(s->files.items[i]))
-			r = look_everywhere(s, s->files.items[i], sink);
+	for (i = 0; i < s->files.len && !r; i++)
+		r = look_file(s, s->files.items[i], sink);
+	return r;
+}
+
+int stores_look_last(struct stores *s, uint64_t space, const struct stores_sink *sink)
+{
+	struct stored_space *p = find_space(s, space);
+	size_t i;
+	int r = 0;
+
+	if (!p || !p->marks)
+		return 0;
+	p->is_looked_last = true;
+	for (i = 0; i < p->maps.len && !r; i++) {
+		if (p->maps.items[i].is_marked)
+			r = look_map(s, p, &p->maps.items[i], NULL, sink);
+	}
+	return r;
+}
+
+void stores_goes_on(struct stores *s, uint64_t space)
+{
+	struct stored_space *p = find_space(s, space);
+
+	if (p)
+		p->is_looked_last = false;
+}
+
+int stores_look_ended(struct stores *s, uint64_t space, const struct stores_sink *sink)
+{
+	struct stored_space *p = find_space(s, space);
+	size_t i;
+	int r = 0;
+
+	for (i = 0; p && i < p->maps.len && !r; i++) {
+		struct stored_map *m = &p->maps.items[i];
+
+		if (m->awaits || (m->is_marked && !p->is_looked_last))
+			lose(m->file, m->end - m->start);
+		else if (!m->is_marked)
+			r = look_map(s, p, m, NULL, sink);
 	}
 	return r;
 }
@@ -492,6 +664,18 @@ bool stores_take_lost(struct stores *s, uint64_t *ret_bytes)
 		}
 	}
 	return false;
+}
+
+bool stores_take_doubt(struct stores *s)
+{
+	bool is_doubted = false;
+	size_t i;
+
+	for (i = 0; i < s->files.len; i++) {
+		is_doubted |= s->files.items[i]->is_doubted;
+		s->files.items[i]->is_doubted = false;
+	}
+	return is_doubted;
 }
 
 /* Making them. */
@@ -516,18 +700,10 @@ static int open_again(int fd, bool *ret_has_own_offset)
 	return own;
 }
 
-static int take_descriptor(pid_t pid, int fd)
-{
-	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	int taken = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
-
-	return taken < 0 ? -errno : taken;
-}
-
 /* 1: a file of which shared maps can be written to; 0: none. */
 static int find_out(pid_t pid, int fd, struct stored_file *ret)
 {
-	int taken = take_descriptor(pid, fd), flags;
+	int taken = found_take(pid, fd), flags;
 	struct stat st;
 
 	if (taken < 0)
@@ -578,27 +754,42 @@ static bool is_followed(const struct stores *s, const struct stored_map *but, ui
 	return false;
 }
 
-/* What is there before something is stored through it. */
-static int begin(struct stores *s, struct stored_map *m)
+/* Notes what is there before something is stored through the map, or has it marked. */
+static void begin(struct stores *s, struct stored_space *p, struct stored_map *m)
 {
 	struct look l = { .file = m->file };
 	uint64_t bytes = m->end - m->start, at = m->offset, to;
 	struct stat st;
 
-	m->is_writable = true;
-	if (fstat(m->file->fd, &st) < 0)
-		return -errno;
-	if ((uint64_t)st.st_blocks * 512 > FILE_MAX_BYTES && bytes > FILE_MAX_BYTES) {
+	m->awaits = false;
+	if (fstat(m->file->fd, &st) < 0) {
 		lose(m->file, bytes);
-		m->file->is_told = true;
-		return -EFBIG;
+		return;
+	}
+	if (bytes > (uint64_t)st.st_blocks * 512)
+		bytes = (uint64_t)st.st_blocks * 512;
+	if (p->marks && bytes > COMPARED_MAX_BYTES && !mark(p, m)) {
+		m->file->is_doubted |= is_sparse(m);
+		return;
+	}
+	if (bytes > FILE_MAX_BYTES) {
+		lose(m->file, bytes);
+		return;
 	}
 	for (; at < map_end(m); at = to) {
 		to = map_end(m);
 		if (!is_followed(s, m, at, &to))
 			(void)look_through(s, &l, at, to); /* without a sink nothing fails */
 	}
-	return m->file->is_lost ? -EIO : 1;
+}
+
+/* It may be written to now. Marks are worth their cost only to large maps. */
+static void allow(struct stores *s, struct stored_space *p, struct stored_map *m)
+{
+	m->is_writable = true;
+	m->awaits = p->awaits && m->end - m->start >= MARKED_MIN_BYTES;
+	if (!m->awaits)
+		begin(s, p, m);
 }
 
 int stores_map(struct stores *s, const struct stores_range *at, pid_t pid, int fd, uint64_t offset,
@@ -620,23 +811,80 @@ int stores_map(struct stores *s, const struct stores_range *at, pid_t pid, int f
 		VEC_PUSH(&s->files, f);
 	}
 	p = get_space(s, at->space, pid);
-	add_map(p, (struct stored_map){ at->start, at->end, offset, f, false });
-	return is_writable ? begin(s, &p->maps.items[p->maps.len - 1]) : 1;
+	if (at->end - at->start >= MARKED_MIN_BYTES)
+		await_marks(s, p);
+	add_map(p, (struct stored_map){
+			   .start = at->start, .end = at->end, .offset = offset, .file = f });
+	if (is_writable)
+		allow(s, p, &p->maps.items[p->maps.len - 1]);
+	return 1;
 }
 
-int stores_allow(struct stores *s, const struct stores_range *at)
+void stores_allow(struct stores *s, const struct stores_range *at)
 {
-	const struct stored_space *p = find_space(s, at->space);
+	struct stored_space *p = find_space(s, at->space);
 	size_t i;
-	int r = 0, one;
 
 	for (i = 0; p && i < p->maps.len; i++) {
 		struct stored_map *m = &p->maps.items[i];
 
-		if (m->end <= at->start || m->start >= at->end || m->is_writable)
-			continue;
-		one = begin(s, m);
-		r = one < 0 || r < 0 ? (one < 0 ? one : r) : 1;
+		if (m->end > at->start && m->start < at->end && !m->is_writable)
+			allow(s, p, m);
 	}
+}
+
+/* Marks. */
+
+bool stores_awaits_marks(const struct stores *s, uint64_t space)
+{
+	const struct stored_space *p = s->nr_awaiting ? find_space(s, space) : NULL;
+
+	return p && p->awaits;
+}
+
+bool stores_has_marks(const struct stores *s, uint64_t space)
+{
+	const struct stored_space *p = find_space(s, space);
+
+	return p && p->marks;
+}
+
+bool stores_give_marks(struct stores *s, uint64_t space, pid_t pid, int uffd)
+{
+	struct stored_space *p = find_space(s, space);
+	size_t i;
+
+	end_waiting(s, p);
+	p->is_refused = uffd < 0 || page_marks_open(pid, uffd, &p->marks) < 0;
+	for (i = 0; i < p->maps.len; i++) {
+		if (p->maps.items[i].awaits)
+			begin(s, p, &p->maps.items[i]);
+	}
+	return p->marks;
+}
+
+int stores_refuse_marks(struct stores *s, uint64_t space, const struct stores_sink *sink)
+{
+	struct stored_space *p = find_space(s, space);
+	struct page_marks *marks = p ? p->marks : NULL;
+	size_t i;
+	int r;
+
+	if (!marks)
+		return 0;
+	r = stores_look_last(s, space, sink);
+	p->marks = NULL;
+	p->is_refused = true;
+	p->is_looked_last = false;
+	for (i = 0; i < p->maps.len; i++) {
+		struct stored_map *m = &p->maps.items[i];
+
+		if (!m->is_marked)
+			continue;
+		m->is_marked = false;
+		page_marks_end(marks, m->start, m->end);
+		begin(s, p, m);
+	}
+	page_marks_close(marks);
 	return r;
 }

@@ -9,14 +9,17 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "record/page_marks.h"
 #include "record/stores.h"
 
 #define PAGE 4096u
@@ -187,7 +190,7 @@ static void waits_for_permission(void **state)
 	assert_int_equal(stores_map(stores, &at, getpid(), fd, 0, false), 1);
 	store(1, 'a');
 	expect_found("");
-	assert_int_equal(stores_allow(stores, &at), 1);
+	stores_allow(stores, &at);
 	expect_found("");
 	store(2, 'b');
 	expect_found("2@2+1 ");
@@ -225,14 +228,115 @@ static void ends_with_its_sink(void **state)
 	assert_int_equal(stores_look_all(stores, &full), -ENOSPC);
 }
 
+/* So large that it is marked, mapped for real. */
+#define NR_LARGE (33u << 8)
+
+static char *map_large(void)
+{
+	struct stores_range at = pages(1, 0, NR_LARGE);
+	char *p;
+
+	assert_int_equal(ftruncate(fd, (off_t)NR_LARGE * PAGE), 0);
+	assert_int_equal(fallocate(fd, 0, 0, (off_t)NR_LARGE * PAGE), 0);
+	p = mmap((void *)BASE, (size_t)NR_LARGE * PAGE, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+	assert_ptr_equal(p, (void *)BASE);
+	assert_int_equal(stores_map(stores, &at, getpid(), fd, 0, true), 1);
+	assert_true(stores_awaits_marks(stores, 1));
+	return p;
+}
+
+static bool is_lost(void)
+{
+	uint64_t bytes;
+
+	return stores_take_lost(stores, &bytes);
+}
+
+static void finds_marks(void **state)
+{
+	char *p = map_large();
+	int uffd = (int)syscall(SYS_userfaultfd, PAGE_MARKS_FLAGS);
+
+	(void)state;
+	if (!stores_give_marks(stores, 1, getpid(), uffd)) {
+		assert_int_equal(munmap(p, (size_t)NR_LARGE * PAGE), 0);
+		skip(); /* an old kernel, or one that does not allow it */
+	}
+	expect_found("");
+	p[3 * PAGE] = 'a';
+	p[5 * PAGE + 9] = 'b';
+	p[4 * PAGE] = 'c';
+	p[(NR_LARGE - 1) * PAGE] = 'd';
+	store(9, 'e'); /* by a call: it would differ, but is not marked */
+	expect_found("3@3+3 8447@8447+1 ");
+	expect_found("");
+	p[3 * PAGE] = 'a'; /* the same again */
+	expect_found("3@3+1 ");
+	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
+	p[2 * PAGE] = 'f';
+	expect_found("2@2+1 ");
+	text[0] = 0;
+	p[1 * PAGE] = 'g';
+	assert_int_equal(stores_look_last(stores, 1, &sink), 0);
+	assert_string_equal(text, "1@1+1 ");
+	assert_int_equal(stores_look_ended(stores, 1, &sink), 0);
+	assert_false(is_lost());
+	stores_goes_on(stores, 1);
+	assert_int_equal(stores_look_ended(stores, 1, &sink), 0);
+	assert_true(is_lost()); /* it ended without a last look */
+	assert_int_equal(munmap(p, (size_t)NR_LARGE * PAGE), 0);
+}
+
+/* Before they are given up, and after. */
+static void goes_on_without_marks(void **state)
+{
+	char *p = map_large();
+	int uffd = (int)syscall(SYS_userfaultfd, PAGE_MARKS_FLAGS);
+	bool has_marks = stores_give_marks(stores, 1, getpid(), uffd);
+
+	(void)state;
+	p[PAGE] = 'a';
+	text[0] = 0;
+	assert_int_equal(stores_refuse_marks(stores, 1, &sink), 0);
+	if (!has_marks)
+		assert_int_equal(stores_look_all(stores, &sink), 0);
+	assert_string_equal(text, "1@1+1 ");
+	assert_false(stores_has_marks(stores, 1));
+	expect_found("");
+	p[7 * PAGE] = 'b';
+	expect_found("7@7+1 ");
+	assert_false(stores_awaits_marks(stores, 1));
+	assert_int_equal(munmap(p, (size_t)NR_LARGE * PAGE), 0);
+}
+
+/* Of something else than a userfaultfd no marks are expected. */
+static void refuses_other_descriptors(void **state)
+{
+	char *p = map_large();
+
+	(void)state;
+	assert_false(stores_give_marks(stores, 1, getpid(), dup(fd)));
+	p[7 * PAGE] = 'b';
+	expect_found("7@7+1 ");
+	assert_int_equal(munmap(p, (size_t)NR_LARGE * PAGE), 0);
+}
+
 int main(void)
 {
 #define STORES_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		STORES_TEST(finds_what_changed),  STORES_TEST(finds_it_in_maps_alone),
-		STORES_TEST(follows_maps),	  STORES_TEST(loses_nothing_between_maps),
-		STORES_TEST(follows_forks),	  STORES_TEST(waits_for_permission),
-		STORES_TEST(leaves_others_alone), STORES_TEST(ends_with_its_sink),
+		STORES_TEST(finds_what_changed),
+		STORES_TEST(finds_it_in_maps_alone),
+		STORES_TEST(follows_maps),
+		STORES_TEST(loses_nothing_between_maps),
+		STORES_TEST(follows_forks),
+		STORES_TEST(waits_for_permission),
+		STORES_TEST(leaves_others_alone),
+		STORES_TEST(ends_with_its_sink),
+		STORES_TEST(finds_marks),
+		STORES_TEST(goes_on_without_marks),
+		STORES_TEST(refuses_other_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

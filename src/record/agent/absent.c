@@ -42,6 +42,15 @@ bool agent_would_be_in(const struct tracer *tr, uint64_t start, uint64_t len)
 	return false;
 }
 
+int64_t agent_call_at(struct tracee *t, uint64_t ip, long nr, const uint64_t args[6])
+{
+	(void)t;
+	(void)ip;
+	(void)nr;
+	(void)args;
+	return -EOPNOTSUPP;
+}
+
 bool agent_takes(const struct agent *a, unsigned int nr)
 {
 	(void)a;

@@ -153,6 +153,11 @@ void agent_close_files(struct tracer *tr);
 bool agent_is_forestalled(const struct tracer *tr, struct tracee *t, uint64_t stack);
 /* Whether a map at these addresses would overlap the place of the agent's text. */
 bool agent_would_be_in(const struct tracer *tr, uint64_t start, uint64_t len);
+/*
+ * Has the thread, which is stopped behind a syscall instruction and outside of a call, make this one
+ * there: what it returned, or -errno. No agent is needed for that, but code for this machine.
+ */
+int64_t agent_call_at(struct tracee *t, uint64_t ip, long nr, const uint64_t args[6]);
 /* Takes in what this thread has left so far. */
 void agent_drain(struct tracer *tr, struct tracee *t);
 /* Takes in what all threads have left so far; of how many bytes that was for the busiest. */

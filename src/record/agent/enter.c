@@ -277,18 +277,11 @@ static void begin_image(struct tracer *tr, struct agent_image *im)
  * A descriptor of the thread's process, as it is open there: so we can do with it what the
  * process can, and no more, whatever somebody has put there meanwhile.
  */
-static int take_descriptor(const struct tracee *t, int64_t there)
-{
-	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, t->pid, 0);
-
-	return pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, (int)there, 0);
-}
-
 /* Memory behind a descriptor of the thread's; false: it cannot be had, or is not what it was made to be. */
 static bool take_memory(struct tracer *tr, const struct tracee *t, int64_t there,
 			struct agent_image *im)
 {
-	AUTO_CLOSE int fd = take_descriptor(t, there);
+	AUTO_CLOSE int fd = found_take(t->pid, (int)there);
 	uid_t uids[CREDS_NR_UIDS];
 
 	if (fd < 0 || !creds_read_uids(t->tid, uids) ||

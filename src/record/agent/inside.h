@@ -220,7 +220,7 @@ void edges_leave(struct tracer *tr, struct tracee *t);
 /* remote.c: calls made by a stopped thread in its stead. Its registers are as before then. */
 
 struct remote {
-	const struct agent *a;
+	const struct agent *a; /* NULL: without it */
 	struct tracee *t;
 	uint64_t at; /* of a syscall instruction */
 };

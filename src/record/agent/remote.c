@@ -16,6 +16,7 @@
 #include "record/agent/inside.h"
 #include "record/inproc/agent.h"
 #include "record/ptrace/beside.h"
+#include "record/ptrace/registers.h"
 
 #define EARLY_SIGNALS_MAX 8
 
@@ -110,7 +111,7 @@ static bool note_state(const struct remote *r, const struct kept_thread *kept)
 						  regs->rsi,  regs->rdx, regs->r10,
 						  regs->r8,   regs->r9,	 regs->rip };
 
-	return r->at != AGENT_ADDRESS(r->a, agent_remote) ||
+	return !r->a || r->at != AGENT_ADDRESS(r->a, agent_remote) ||
 	       remote_write(r->t, AGENT_ADDRESS(r->a, agent_remote_state), state, sizeof(state));
 }
 
@@ -181,6 +182,15 @@ int64_t remote_call(const struct remote *r, long nr, const uint64_t args[6])
 	ret = work(r, PTRACE_SINGLESTEP, r->at + SITE_SYSCALL_BYTES, &regs, &early);
 	put_back_thread(r, &kept, &early);
 	return ret ? ret : (int64_t)regs.rax;
+}
+
+int64_t agent_call_at(struct tracee *t, uint64_t ip, long nr, const uint64_t args[6])
+{
+	struct remote r = { .t = t, .at = ip - SITE_SYSCALL_BYTES };
+
+	if (!registers_can_inject(t->tid) || !remote_is_syscall(t, r.at))
+		return -EOPNOTSUPP;
+	return remote_call(&r, nr, args);
 }
 
 #define RED_ZONE_BYTES 128u

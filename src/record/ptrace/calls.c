@@ -770,6 +770,7 @@ static void end_call(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	agent_follow_call(tr, t, &o, info->instruction_pointer, info->stack_pointer);
 	if (!execing)
 		agent_after_call(tr, t, &o, info->instruction_pointer);
+	map_stores_at_instruction(tr, t, info->instruction_pointer);
 	polled_after_call(tr, t, hides, o.err ? -1 : o.ret, info->instruction_pointer);
 	polled_leave(t, o.err ? -1 : o.ret);
 }

@@ -100,6 +100,8 @@ unsigned long tracer_options(const struct tracer *tr)
 		options |= PTRACE_O_TRACESECCOMP;
 	if (tr->o->on_death == RECORD_DIE_TOO)
 		options |= PTRACE_O_EXITKILL;
+	if (tr->stops_at_exits)
+		options |= PTRACE_O_TRACEEXIT;
 	return options;
 }
 

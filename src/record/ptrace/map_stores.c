@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "record/capture_inside.h"
+#include "record/page_marks.h"
 #include "record/ptrace/tracer.h"
 #include "record/stores.h"
 
@@ -97,6 +100,11 @@ static void end_look(struct tracer *tr, const struct tracee *t)
 
 	while (stores_take_lost(tr->stores, &bytes))
 		put_lost(tr, t, bytes);
+	if (stores_take_doubt(tr->stores))
+		put_loss(
+			tr, t, 1, 0,
+			"stores through a very large map are missing if the kernel reclaimed their "
+			"pages before the recorder looked");
 }
 
 /* Maps have gone, and with them files that had not been looked at each time. */
@@ -151,9 +159,13 @@ static int look_at_maps(struct tracer *tr, const struct tracee *t, const struct 
 	struct stores_range at = range_of(t, t->regs[0], t->regs[1]);
 
 	switch ((int)t->row->id) {
-	case SC_munmap:
 	case SC_mprotect:
 	case SC_pkey_mprotect:
+		/* Before the call: another thread may store as soon as it has taken effect. */
+		if (t->regs[2] & PROT_WRITE)
+			stores_allow(tr->stores, &at);
+		break;
+	case SC_munmap:
 		break;
 	case SC_mremap: /* where it may go to, too */
 		at = (struct stores_range){ t->space, 0, UINT64_MAX };
@@ -167,6 +179,18 @@ static int look_at_maps(struct tracer *tr, const struct tracee *t, const struct 
 		return 0;
 	}
 	return stores_look_at(tr->stores, &at, sink);
+}
+
+/* Whether other threads have the address space, or only those of other processes count. */
+static bool is_shared(const struct tracer *tr, const struct tracee *t, bool by_others)
+{
+	MAP_EACH (&tr->all.by_tid, e) {
+		const struct tracee *other = e->value;
+
+		if (other != t && other->space == t->space && (!by_others || other->pid != t->pid))
+			return true;
+	}
+	return false;
 }
 
 void map_stores_before_call(struct tracer *tr, struct tracee *t)
@@ -189,6 +213,16 @@ void map_stores_before_call(struct tracer *tr, struct tracee *t)
 		break;
 	case C_MAP:
 		(void)look_at_maps(tr, t, &sink); /* likewise */
+		break;
+	}
+	switch ((int)t->row->id) {
+	case SC_execve:
+	case SC_execveat:
+		if (!is_shared(tr, t, true))
+			(void)stores_look_last(tr->stores, t->space, &sink); /* likewise */
+		break;
+	case SC_userfaultfd:
+		(void)stores_refuse_marks(tr->stores, t->space, &sink); /* likewise */
 		break;
 	}
 	end_look(tr, t);
@@ -217,6 +251,7 @@ static void add_map(struct tracer *tr, struct tracee *t, uint64_t start)
 		put_lost(tr, t, at.end - at.start);
 	if (r > 0)
 		agent_watch_files(tr, true);
+	end_look(tr, t);
 }
 
 static void move_map(struct tracer *tr, const struct tracee *t, uint64_t to)
@@ -232,6 +267,8 @@ void map_stores_after_call(struct tracer *tr, struct tracee *t, const struct out
 	bool had_maps = stores_has_maps(tr->stores);
 	struct stores_range at = range_of(t, t->regs[0], t->regs[1]);
 
+	if (o->err && (t->row->id == SC_execve || t->row->id == SC_execveat))
+		stores_goes_on(tr->stores, t->space);
 	if (o->err || (!had_maps && t->row->id != SC_mmap && t->row->id != SC_mmap2))
 		return;
 	switch ((int)t->row->id) {
@@ -247,11 +284,7 @@ void map_stores_after_call(struct tracer *tr, struct tracee *t, const struct out
 		break;
 	case SC_mremap:
 		move_map(tr, t, (uint64_t)o->ret);
-		break;
-	case SC_mprotect:
-	case SC_pkey_mprotect:
-		if (t->regs[2] & PROT_WRITE && stores_allow(tr->stores, &at) < 0)
-			put_lost(tr, t, at.end - at.start);
+		end_look(tr, t);
 		break;
 	default:
 		return;
@@ -267,30 +300,75 @@ void map_stores_fork(struct tracer *tr, const struct tracee *parent, const struc
 	stores_fork(tr->stores, parent->space, child->space, child->tid);
 }
 
-static bool is_shared(const struct tracer *tr, const struct tracee *t)
-{
-	MAP_EACH (&tr->all.by_tid, e) {
-		const struct tracee *other = e->value;
+/* Marks. */
 
-		if (other != t && other->space == t->space)
-			return true;
-	}
-	return false;
+/* Has the thread, which is stopped behind a syscall instruction, make the descriptor, and takes it. */
+static int make_marks(struct tracee *t, uint64_t ip)
+{
+	int64_t there = -EPERM;
+	int taken;
+
+	/* A filter of the program's own may kill it for the call. */
+	if (!t->own_filter)
+		there = agent_call_at(t, ip, SYS_userfaultfd, (uint64_t[6]){ PAGE_MARKS_FLAGS });
+	if (there < 0)
+		return (int)there;
+	taken = found_take(t->pid, (int)there);
+	(void)agent_call_at(t, ip, SYS_close, (uint64_t[6]){ (uint64_t)there });
+	return taken;
+}
+
+void map_stores_at_instruction(struct tracer *tr, struct tracee *t, uint64_t ip)
+{
+	if (!stores_awaits_marks(tr->stores, t->space) || tr->silent)
+		return;
+	if (stores_give_marks(tr->stores, t->space, t->pid, make_marks(t, ip)))
+		tracer_stop_at_exits(tr, t);
+	end_look(tr, t);
+}
+
+void map_stores_first_stop(struct tracer *tr, struct tracee *t)
+{
+	struct __ptrace_syscall_info info;
+
+	if (stores_awaits_marks(tr->stores, t->space) &&
+	    ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof(info), &info) >= 0)
+		map_stores_at_instruction(tr, t, info.instruction_pointer);
+}
+
+/* What a thread stored comes before the call that it is in, and before the recorder held it for that. */
+static struct finding find_before_end(struct tracer *tr, struct tracee *t)
+{
+	bool in_call = t->state == TRACEE_IN_CALL && t->row;
+
+	return (struct finding){ tr, t,
+				 in_call ? clock_sub_ns(t->enter_ns, t->held_ns) : tracer_now(tr),
+				 in_call };
+}
+
+void map_stores_before_end(struct tracer *tr, struct tracee *t)
+{
+	bool is_alone = t->row && t->row->id == SC_exit; /* else all threads of its process end */
+	struct stores_sink sink = { .put = put_found };
+	struct finding f;
+
+	if (!stores_has_marks(tr->stores, t->space) || is_shared(tr, t, !is_alone))
+		return;
+	agent_end_thread(tr, t); /* what it has recorded comes first, and nothing will follow */
+	f = find_before_end(tr, t);
+	sink.of = &f;
+	(void)stores_look_last(tr->stores, t->space, &sink); /* likewise */
+	end_look(tr, t);
 }
 
 void map_stores_end(struct tracer *tr, struct tracee *t)
 {
-	/* What it stored comes before the call that it is in, and before the recorder held it for that. */
-	bool in_call = t->state == TRACEE_IN_CALL && t->row;
-	struct finding f = { tr, t,
-			     in_call ? clock_sub_ns(t->enter_ns, t->held_ns) : tracer_now(tr),
-			     in_call };
+	struct finding f = find_before_end(tr, t);
 	struct stores_sink sink = { put_found, &f };
 
-	if (!stores_has_maps(tr->stores) || is_shared(tr, t))
+	if (!stores_has_maps(tr->stores) || is_shared(tr, t, false))
 		return;
-	(void)stores_look_at(tr->stores, &(struct stores_range){ t->space, 0, UINT64_MAX },
-			     &sink); /* likewise */
+	(void)stores_look_ended(tr->stores, t->space, &sink); /* likewise */
 	end_look(tr, t);
 	stores_drop(tr->stores, t->space);
 	end_maps(tr, t);

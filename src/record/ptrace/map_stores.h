@@ -18,8 +18,16 @@ void map_stores_before_call(struct tracer *tr, struct tracee *t);
 void map_stores_after_call(struct tracer *tr, struct tracee *t, const struct outcome *o);
 /* The parent has made a process with memory of its own. */
 void map_stores_fork(struct tracer *tr, const struct tracee *parent, const struct tracee *child);
+/*
+ * The thread is stopped behind the instruction of a call that has ended; or for the first time, where
+ * it was forked. Large maps are marked from there on.
+ */
+void map_stores_at_instruction(struct tracer *tr, struct tracee *t, uint64_t ip);
+void map_stores_first_stop(struct tracer *tr, struct tracee *t);
 /* A process that was running before is recorded from now on. */
 void map_stores_found(struct tracer *tr, const struct tracee *t);
+/* The thread is about to end, and will run no more. */
+void map_stores_before_end(struct tracer *tr, struct tracee *t);
 /* The thread ends, or begins another program: with it the address space, unless others are in it. */
 void map_stores_end(struct tracer *tr, struct tracee *t);
 

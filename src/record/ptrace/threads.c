@@ -160,6 +160,7 @@ static void begin_child(struct tracer *tr, struct tracee *parent, struct tracee 
 		t->stopped_early = false;
 		agent_first_stop(t);
 		clones_put_back(t);
+		map_stores_first_stop(tr, t);
 		t->carried_ns += tracer_now(tr) - t->noted_ns;
 		tracer_resume(tr, t, 0);
 	}

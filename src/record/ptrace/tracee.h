@@ -50,6 +50,7 @@ struct tracee {
 	bool looks_at_cpus; /* has opened a file that tells of a process where it may run */
 	bool own_filter; /* has a seccomp filter of its own, which ours cannot see past */
 	bool changed_rights; /* since its last execve: a limit of its user may refuse the next */
+	bool stops_at_exit; /* before it ends */
 	bool stops_always; /* something of its own is where the agent's calls pass the filter */
 	struct witness witness;
 	bool is_active; /* in no waiting call; since when */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "record/ptrace/beside.h"
+#include "record/ptrace/map_stores.h"
 #include "record/ptrace/tracer.h"
 
 /* What is written reaches the file at least this often, so that a killed recorder loses little. */
@@ -165,6 +166,7 @@ static void on_event_stop(struct tracer *tr, struct tracee *t, int signo, uint64
 			tracer_put_now(tr, t, EV_continued, &arg, 1);
 		t->group_stopped = false;
 		jobs_note(tr, t, 0);
+		map_stores_first_stop(tr, t);
 		polled_begin_work(tr, t);
 		note_held(tr, t, seen_ns);
 		tracer_resume(tr, t, 0);
@@ -174,6 +176,35 @@ static void on_event_stop(struct tracer *tr, struct tracee *t, int signo, uint64
 	jobs_note(tr, t, signo);
 	tracer_put_now(tr, t, EV_stopped, &arg, 1);
 	(void)ptrace(PTRACE_LISTEN, t->tid, NULL, NULL);
+}
+
+/*
+ * Ends of threads. Marks of pages are gone with the memory of a process, so from then on threads stop
+ * before they end, also when they are killed. Options can be set at a stop only.
+ */
+
+static void set_options(const struct tracer *tr, struct tracee *t)
+{
+	t->stops_at_exit = !ptrace(PTRACE_SETOPTIONS, t->tid, NULL, tracer_options(tr));
+}
+
+void tracer_stop_at_exits(struct tracer *tr, struct tracee *t)
+{
+	tr->stops_at_exits = true;
+	set_options(tr, t);
+	MAP_EACH (&tr->all.by_tid, e) {
+		struct tracee *other = e->value;
+
+		if (other != t && other->space == t->space && !other->stops_at_exit)
+			interrupts_break_off(other);
+	}
+}
+
+static void on_exit_event(struct tracer *tr, struct tracee *t)
+{
+	if (!tr->silent && t->state != TRACEE_NEW)
+		map_stores_before_end(tr, t);
+	tracer_resume(tr, t, 0);
 }
 
 /* One stop. */
@@ -238,6 +269,12 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	tr->cost.nr_stops += t->recorded && !tr->silent;
 	tr->cost.nr_trial_stops += !t->recorded;
 	tr->cost.nr_unrecorded_stops += !t->recorded;
+	if (event == PTRACE_EVENT_EXIT) {
+		on_exit_event(tr, t);
+		return;
+	}
+	if (tr->stops_at_exits && !t->stops_at_exit)
+		set_options(tr, t);
 	if (t->state == TRACEE_RUNNING)
 		clones_put_back(t); /* a child's first stop */
 	t->delivered = plain_signal ? signo : 0;

@@ -69,6 +69,7 @@ struct tracer {
 	struct aio *aio;
 	struct tree *tree;
 	struct stores *stores; /* through maps */
+	bool stops_at_exits; /* threads, as far as they could be told */
 	struct agent *agent; /* NULL: no agent is put into programs */
 	struct witness_audit audit;
 
@@ -96,6 +97,8 @@ MUST_CHECK int tracer_find_program(struct tracer *tr, struct err *err);
 MUST_CHECK int tracer_launch(struct tracer *tr, struct err *err);
 /* What ptrace is asked for. */
 unsigned long tracer_options(const struct tracer *tr);
+/* Threads stop before they end from now on, those of this one's process at once. */
+void tracer_stop_at_exits(struct tracer *tr, struct tracee *t);
 /* Attaches to all threads of a process. */
 MUST_CHECK int tracer_attach(struct tracer *tr, struct err *err);
 /* Notes cwd, root, umask and descriptors that a process has when the recording begins. */
