@@ -117,14 +117,6 @@ static const struct option_spec specs[] = {
 	OPT_QUIET(struct options, quiet),
 };
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signo)
-{
-	(void)signo;
-	interrupted = 1;
-}
-
 struct watching {
 	const struct cli *cli;
 	struct progress *progress;
@@ -134,7 +126,7 @@ struct watching {
 static bool want_stop(void *arg)
 {
 	(void)arg;
-	return interrupted;
+	return replay_interrupted;
 }
 
 static void show_progress(void *arg, const struct run_result *res)
@@ -309,7 +301,8 @@ static int run_loops(const struct cli *cli, const struct options *o, struct run_
 		if (prepared_check(cli, p->plans[i], &checks, &err) < 0)
 			return cli_fail(cli, &err);
 	}
-	for (n = 0; n < o->loops && !interrupted; n++) {
+	replay_catch_signals();
+	for (n = 0; n < o->loops && !replay_interrupted; n++) {
 		r = take_turn(cli, o, po, p, dir, &lock_fd);
 		if (r == CLI_DONE)
 			r = run_once(cli, o, ro, p, dir);
@@ -319,6 +312,8 @@ static int run_loops(const struct cli *cli, const struct options *o, struct run_
 			break;
 		ro->replace = true; /* the output of the loop before */
 	}
+	if (n < o->loops && worst != CLI_FAILED)
+		return cli_fail_with(cli, "interrupted");
 	return worst;
 }
 
@@ -332,8 +327,7 @@ static int run_block(const struct cli *cli, const struct options *o, double scal
 				  .file_mode = o->file_mode,
 				  .json = o->json,
 				  .quiet = o->quiet,
-				  .no_check = o->no_check,
-				  .stop = &interrupted };
+				  .no_check = o->no_check };
 
 	if (nr_operands != 1)
 		return cli_fail_with(cli,
@@ -375,9 +369,7 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 		.privileged_metadata = o->privileged_metadata,
 		.cross_mounts = o->many_devices,
 		.quiet = o->quiet,
-		.stop = &interrupted,
 	};
-	struct sigaction sa = { .sa_handler = on_interrupt };
 	struct prepared prepared;
 	struct err err = { "" };
 	int r;
@@ -388,8 +380,6 @@ static int replay_run(const struct cli *cli, void *options, int nr_operands, cha
 	if (o->output && !strcmp(o->output, "-"))
 		return cli_fail_with(cli, "a trace cannot be written to standard output: name a "
 					  "file (./- for one named -)");
-	(void)sigaction(SIGINT, &sa, NULL);
-	(void)sigaction(SIGTERM, &sa, NULL);
 	if (o->block.devices.len)
 		return run_block(cli, o, ro.scale, nr_operands, operands);
 	if (nr_operands < 2)

@@ -28,9 +28,8 @@ struct watching {
 
 static bool want_stop(void *arg)
 {
-	struct watching *w = arg;
-
-	return *w->o->stop;
+	(void)arg;
+	return replay_interrupted;
 }
 
 static void show_progress(void *arg, uint64_t nr_done, uint64_t nr_requests)
@@ -180,7 +179,7 @@ int replay_block(const struct cli *cli, const struct block_options *b, const str
 		.replace = o->force,
 		.file_mode = o->file_mode,
 	};
-	struct prepare_options po = { .order = o->order, .quiet = o->quiet, .stop = o->stop };
+	struct prepare_options po = { .order = o->order, .quiet = o->quiet };
 	struct plan_checks checks = { .block = true, .skip = o->no_check, .quiet = o->quiet };
 	struct blk_target_request *targets;
 	struct prepared prepared;
@@ -198,6 +197,7 @@ int replay_block(const struct cli *cli, const struct block_options *b, const str
 	r = prepare_plans(cli, &po, &trace, 1, &prepared);
 	if (r == CLI_DONE && prepared_check(cli, prepared.plans[0], &checks, &err) < 0)
 		r = cli_fail(cli, &err);
+	replay_catch_signals();
 	if (r == CLI_DONE)
 		r = run_plan(cli, &ro, o, targets, (uint32_t)b->devices.len, prepared.plans[0]);
 	prepared_release(&prepared);

@@ -97,7 +97,6 @@ struct block_replay {
 	struct order_choice order;
 	bool force, json, quiet, no_check;
 	unsigned int file_mode;
-	const volatile sig_atomic_t *stop;
 };
 
 /* The exit status, having said what there is to say. */

@@ -73,6 +73,22 @@ static int warn_of_stores(const struct cli *cli, struct trace *t, struct err *er
 	return nr < 0 ? (int)nr : 0;
 }
 
+volatile sig_atomic_t replay_interrupted;
+
+static void on_interrupt(int signo)
+{
+	(void)signo;
+	replay_interrupted = 1;
+}
+
+void replay_catch_signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_interrupt };
+
+	(void)sigaction(SIGINT, &sa, NULL); /* with these words they cannot fail */
+	(void)sigaction(SIGTERM, &sa, NULL);
+}
+
 static int compile_to(const struct cli *cli, const struct prepare_options *o, struct trace *t,
 		      const char *path, struct err *err)
 {
@@ -190,7 +206,7 @@ static int make_tree(const struct cli *cli, const struct prepare_options *o,
 				       .privileged_metadata = o->privileged_metadata,
 				       .cross_mounts = o->cross_mounts,
 				       .locked = o->locked,
-				       .stop = o->stop };
+				       .stop = &replay_interrupted };
 	struct snapshot_result res;
 	struct snapshot *s;
 	struct err err = { "" };

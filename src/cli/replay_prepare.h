@@ -13,8 +13,15 @@ struct prepare_options {
 	enum snapshot_cache cache;
 	bool privileged_metadata, cross_mounts, quiet;
 	bool locked; /* the caller holds the lock of DIR */
-	const volatile sig_atomic_t *stop;
 };
+
+/*
+ * While plans are made and checked nothing has to be tidied up, and a signal ends the program. From
+ * here on SIGINT and SIGTERM ask it to end by itself.
+ */
+void replay_catch_signals(void);
+/* A signal came: nonzero. */
+extern volatile sig_atomic_t replay_interrupted;
 
 /* Plans, one for each operand. Those that were compiled here are temporary files. */
 struct prepared {

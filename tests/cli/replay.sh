@@ -186,6 +186,22 @@ wait $pid
 [ $? -eq 2 ] && grep -q '^actions *1 of 2, 1 made; interrupted$' out && says interrupted
 ok $? 'an interrupted run has its report'
 
+# Whatever it is doing when the signal comes: compiling, checking, making the tree, running.
+"$REPRISE" record -q -f -o many.trace -- \
+	dd if=/dev/zero of=zeros bs=1 count=60000 status=none 2>err && [ -s many.trace ]
+good=$?
+for delay in 0.01 0.05 0.1 0.2 0.4 0.8; do
+	fresh
+	"$REPRISE" replay many.trace tree >out 2>err &
+	pid=$!
+	sleep $delay
+	kill -TERM $pid 2>/dev/null
+	wait $pid
+	status=$?
+	[ $status -ne 0 ] || grep -q '^actions.*complete$' out || good=1
+done
+ok $good 'a replay that a signal ends never exits with 0'
+
 # Hostile plans. Outcomes do not matter, only what is outside.
 mkdir canary
 echo canary >canary/f
