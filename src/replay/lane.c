@@ -345,6 +345,15 @@ void lane_conclude(struct lane *l, const struct ready *a, const struct outcome *
 	push_note(l);
 }
 
+/*
+ * The parts of a listing add up in the slot of the directory, and the check of its end reads what
+ * is left there: other lanes may not be at the next part, nor change the directory, before that.
+ */
+static bool is_of_listing(const struct ready *a)
+{
+	return a->row_id == SC_getdents64 || a->row_id == SC_getdents || a->row_id == SC_lseek;
+}
+
 static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 {
 	struct run *run = l->run;
@@ -382,8 +391,13 @@ static bool perform(struct lane *l, struct ready *a, uint64_t nr)
 	if (UNLIKELY(got.err == EINTR) && run_is_stopped(run))
 		return false; /* by us */
 	predict_end(l, nr, t.exit_ns - t.enter_ns);
-	sync_set(&l->done, nr + 1);
-	lane_conclude(l, a, &got, nr, &t);
+	if (UNLIKELY(is_of_listing(a))) {
+		lane_conclude(l, a, &got, nr, &t);
+		sync_set(&l->done, nr + 1);
+	} else {
+		sync_set(&l->done, nr + 1);
+		lane_conclude(l, a, &got, nr, &t);
+	}
 	return true;
 }
 

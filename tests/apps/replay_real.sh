@@ -158,6 +158,7 @@ ts = [threading.Thread(target=f, args=(n,)) for n in range(4)]
 [t.start() for t in ts]; [t.join() for t in ts]'
 same threads "$SLOTS"
 needs_order 'threads without order'
+same 'a directory that two threads read in turn' "$TURNS"
 same python3 "python3 -I -c '$threads'" python3
 through='import os
 os.makedirs("d/e"); open("d/f", "w").write("hello")
