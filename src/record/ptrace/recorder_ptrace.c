@@ -375,7 +375,8 @@ static int run_tracer(struct tracer *tr, struct err *err)
 		agent_nr_events(tr->agent) ? 0 : cost_slowdown_percent(&tr->cost);
 	if (!r && tr->child && !tr->started && tr->exec_err)
 		r = err_set(err, -tr->exec_err, "cannot run %s", tr->path);
-	else if (!r && tr->child && !tr->started && WIFEXITED(tr->res->wait_status))
+	/* A recording may have ended before the command began. */
+	else if (!r && tr->child && !tr->started && !tr->silent && WIFEXITED(tr->res->wait_status))
 		r = err_set(err, -EPERM, "cannot run %s with a seccomp filter", tr->path);
 	command_pid = 0;
 	signals_restore(&tr->signals);
