@@ -9,6 +9,7 @@
 #include "cli/open_trace.h"
 #include "model/print.h"
 #include "report/compare.h"
+#include "report/details.h"
 #include "report/run_info.h"
 
 enum diff_way { BY_AUTO, BY_ORDER, BY_TID };
@@ -26,6 +27,7 @@ struct diff {
 	const struct cli *cli;
 	const struct diff_options *o;
 	struct trace *a, *b;
+	unsigned int ignore; /* enum compare_ignore */
 	uint64_t nr_shown;
 	struct buf line;
 };
@@ -35,6 +37,27 @@ static void put_event(struct diff *d, char sign, struct trace *t, const struct e
 	buf_printf(&d->line, "%c ", sign);
 	event_line_put(t, ev, &d->line);
 	buf_putc(&d->line, '\n');
+}
+
+static void put_details(struct diff *d, const struct event *a, const struct event *b)
+{
+	static const char *const words[2] = { "first ", ", second " };
+	struct detail_side sides[2] = { { a, d->a }, { b, d->b } };
+	struct detail_options o = { .ignore = d->ignore };
+	struct details details;
+	struct arena arena;
+	size_t i;
+
+	arena_init(&arena);
+	details_init(&details, &arena);
+	details_compare(&details, &sides[0], &sides[1], &o);
+	for (i = 0; i < details.list.len; i++) {
+		buf_puts(&d->line, "  ");
+		detail_put(&details.list.items[i], words, &d->line);
+		buf_putc(&d->line, '\n');
+	}
+	details_release(&details);
+	arena_release(&arena);
 }
 
 static void flush_line(struct diff *d)
@@ -64,6 +87,8 @@ static void show_difference(void *ctx, enum difference how, const char *what, co
 		put_event(d, '-', d->a, a);
 	if (b)
 		put_event(d, '+', d->b, b);
+	if (a && b && how != DIFFERENCE_CALL)
+		put_details(d, a, b);
 	flush_line(d);
 }
 
@@ -162,6 +187,7 @@ static int compare(struct diff *d, struct compare_options *compare, struct err *
 	compare->progress = cli_progress_begin(d->cli, "diff", "events", d->o->quiet);
 	if (has_run(d) && !d->o->strict)
 		compare->ignore |= IGNORE_UNKNOWN;
+	d->ignore = compare->ignore;
 	*ret_r = compare_traces(d->a, d->b, compare, &result, err);
 	progress_end(compare->progress);
 	if (d->o->json)

@@ -235,6 +235,8 @@ static inline bool row_is_performed(const struct row *row)
 	return row->sort == ROW_CALL || row->id == EV_map_store;
 }
 
+/* It gives back names of xattrs, a zero after each. */
+bool row_lists_xattrs(const struct row *row);
 /* NULL when there is no such row. */
 const struct row *row_by_id(unsigned int id);
 /* Searches the table; a parser with many look-ups keeps a map of its own. */

@@ -82,6 +82,11 @@ const struct row *row_by_id(unsigned int id)
 	return id < ROW_ID_MAX && rows[id].id ? &rows[id] : NULL;
 }
 
+bool row_lists_xattrs(const struct row *row)
+{
+	return row_class(row) == C_XATTR && strstr(row->name, "listxattr");
+}
+
 const struct row *row_by_name(const char *name)
 {
 	unsigned int id;

@@ -366,11 +366,6 @@ static const struct value *find_out(const struct row *row, const struct value *a
 	return NULL;
 }
 
-static bool is_xattr_list(const struct row *row)
-{
-	return row_class(row) == C_XATTR && strstr(row->name, "listxattr");
-}
-
 static bool hash_read(const struct row *row, uint64_t len, const struct value *args,
 		      struct hash128 *ret)
 {
@@ -426,8 +421,8 @@ bool result_hash(const struct row *row, const struct outcome *outcome, const str
 		buf = find_out_buf(row, args);
 		if (!buf)
 			return false;
-		return is_xattr_list(row) ? hash_names_value(buf, len, ret)
-					  : result_hash_value(buf, len, ret);
+		return row_lists_xattrs(row) ? hash_names_value(buf, len, ret)
+					     : result_hash_value(buf, len, ret);
 	}
 	return false;
 }

@@ -224,6 +224,14 @@ static unsigned int compare_value(const struct arg *arg, const struct value *a,
 	return 0;
 }
 
+bool compare_values(const struct arg *arg, const struct value *a, const struct value *b,
+		    unsigned int ignore, bool came_back)
+{
+	struct place place = { .ignore = ignore, .came_back = came_back };
+
+	return compare_value(arg, a, b, &place);
+}
+
 /* Comparing events. */
 
 static bool result_is_ignored(const struct row *row, unsigned int ignore)
@@ -249,17 +257,20 @@ static unsigned int telling_flags(const struct event *ev)
 					   EVENT_VERIFIED | EVENT_ENFORCED);
 }
 
-static bool outcomes_differ(const struct event *a, const struct event *b, unsigned int ignore)
+bool compare_results(const struct event *a, const struct event *b, unsigned int ignore)
 {
-	if (a->outcome.err != b->outcome.err || telling_flags(a) != telling_flags(b))
-		return true;
-	if (!(ignore & IGNORE_PIDS) && (a->ppid != b->ppid || a->pgid != b->pgid))
-		return true;
-	return a->outcome.ret != b->outcome.ret && !result_is_ignored(a->row, ignore);
+	return a->outcome.err != b->outcome.err ||
+	       (a->outcome.ret != b->outcome.ret && !result_is_ignored(a->row, ignore));
 }
 
-/* What the recorder read after the call, or found elsewhere. */
-static bool came_back(const struct arg *arg)
+/* Apart from results and arguments. */
+static bool heads_differ(const struct event *a, const struct event *b, unsigned int ignore)
+{
+	return telling_flags(a) != telling_flags(b) ||
+	       (!(ignore & IGNORE_PIDS) && (a->ppid != b->ppid || a->pgid != b->pgid));
+}
+
+bool compare_came_back(const struct arg *arg)
 {
 	return arg->reg == REG_NONE || arg->dir == ARG_OUT;
 }
@@ -268,7 +279,7 @@ static enum difference kind_of(const struct arg *arg, unsigned int differs)
 {
 	if (differs == DIFFERS_IN_DATA)
 		return DIFFERENCE_DATA;
-	return came_back(arg) ? DIFFERENCE_OUTCOME : DIFFERENCE_ARGUMENT;
+	return compare_came_back(arg) ? DIFFERENCE_OUTCOME : DIFFERENCE_ARGUMENT;
 }
 
 static void worsen(enum difference *how, const char **what, enum difference new_how,
@@ -292,16 +303,18 @@ bool compare_events(const struct event *a, const struct event *b, unsigned int i
 		*ret_what = "call";
 		return true;
 	}
-	if (outcomes_differ(a, b, ignore))
+	if (compare_results(a, b, ignore))
 		worsen(&how, &what, DIFFERENCE_OUTCOME, "result");
 	for (i = 0; i < a->row->nr_args && i < b->row->nr_args; i++) {
 		const struct arg *arg = &a->row->args[i];
-		struct place place = { .ignore = ignore, .came_back = came_back(arg) };
+		struct place place = { .ignore = ignore, .came_back = compare_came_back(arg) };
 		unsigned int differs = compare_value(arg, &a->args[i], &b->args[i], &place);
 
 		if (differs)
 			worsen(&how, &what, kind_of(arg, differs), arg->name);
 	}
+	if (how == DIFFERENCE_MAX && heads_differ(a, b, ignore))
+		worsen(&how, &what, DIFFERENCE_OUTCOME, "result");
 	if (how == DIFFERENCE_MAX)
 		return false;
 	*ret_how = how;
@@ -381,7 +394,7 @@ uint64_t compare_fingerprint(const struct event *ev, unsigned int ignore)
 		h = mix(h, (uint64_t)ev->outcome.ret);
 	for (i = 0; i < ev->row->nr_args; i++) {
 		const struct arg *arg = &ev->row->args[i];
-		struct place place = { .ignore = ignore, .came_back = came_back(arg) };
+		struct place place = { .ignore = ignore, .came_back = compare_came_back(arg) };
 
 		/* What one trace does not know must not tell them apart. */
 		if (!(ignore & IGNORE_UNKNOWN && place.came_back))

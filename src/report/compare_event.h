@@ -45,6 +45,13 @@ extern const char *const difference_names[DIFFERENCE_MAX];
 bool compare_events(const struct event *a, const struct event *b, unsigned int ignore,
 		    enum difference *ret_how, const char **ret_what);
 
+/* True when these differ: values of an argument or field, results of the same call. */
+bool compare_values(const struct arg *arg, const struct value *a, const struct value *b,
+		    unsigned int ignore, bool came_back);
+bool compare_results(const struct event *a, const struct event *b, unsigned int ignore);
+/* What the recorder read after the call, or found elsewhere. */
+bool compare_came_back(const struct arg *arg);
+
 /* Equal for what does not differ, and hardly ever for what does. */
 uint64_t compare_fingerprint(const struct event *ev, unsigned int ignore);
 uint64_t compare_fingerprint_item(const struct item *item, unsigned int ignore);

@@ -25,14 +25,17 @@ make b
 run 1 diff a.trace b.trace && prints '@ data: buf
 - 100/100 #2 read(3, "hello", 4096) = 5
 + 100/100 #2 read(3, "hallo", 4096) = 5
+  buf: byte 1: first 65 6c 6c 6f "ello", second 61 6c 6c 6f "allo"
 @ argument: arg
 - 100/100 #5 fcntl(3, F_DUPFD, 9) = 9
 + 100/100 #5 fcntl(3, F_DUPFD, 8) = 9
+  arg: first 9, second 8
 @ missing
 - 100/100 #10 close(3) = 0
 @ outcome: result
 - 100/100 #11 write(5, "01234567890123456789012345678901"..., 70) = 70
 + 100/100 #11 write(5, "01234567890123456789012345678901"..., 70) = 69
+  result: first 70, second 69
 4 differences (missing 1, argument 1, outcome 1, data 1) between 14 and 13 events'
 ok $? 'the form of differences'
 run 1 diff --json a.trace b.trace && json 'd["equal"] is False and d["events_a"] == 14 and d["events_b"] == 13
@@ -41,7 +44,7 @@ run 1 diff --json a.trace b.trace && json 'd["equal"] is False and d["events_a"]
 ok $? 'JSON'
 run 1 diff b.trace a.trace && grep -q '^@ extra$' out && grep -q '^+ .*close(3)' out
 ok $? 'the other way around'
-run 1 diff -n 1 a.trace b.trace && lines 5 && grep -q '^\.\.\. and 3 more$' out
+run 1 diff -n 1 a.trace b.trace && lines 6 && grep -q '^\.\.\. and 3 more$' out
 ok $? '--limit shows fewer and counts all'
 run 1 diff -q a.trace b.trace && [ ! -s out ] && [ ! -s err ]
 ok $? '-q prints nothing'
