@@ -75,7 +75,7 @@ static const struct option_spec specs[] = {
 	OPT_CHOICE(0, "on-mismatch", "WHAT", struct options, on_mismatch, mismatch_words,
 		   "count mismatches, also print them as they happen, or stop at the first"),
 	OPT_U64(0, "show-mismatches", "N", struct options, top,
-		"how many mismatches the report shows, at most 64", .default_text = "10"),
+		"how many mismatches the report shows, at most 1024", .default_text = "10"),
 	OPT_FLAG(0, "batch-reads", struct options, batch_reads,
 		 "make reads with an offset that follow each other in a lane and wait for nothing "
 		 "at once, through an io_uring"),
@@ -162,7 +162,7 @@ static void show_mismatch(void *arg, const struct run_mismatch *m)
 	struct watching *w = arg;
 	struct buf b = { 0 };
 
-	replay_put_mismatch(m, &b);
+	replay_put_mismatch(m, NULL, &b);
 	cli_warn(w->cli, "%s", buf_str(&b));
 	buf_release(&b);
 }
@@ -211,6 +211,7 @@ static int complete_run_trace(const struct cli *cli, const struct options *o,
 	struct run_trace_options ro = { .plans = (const char *const *)p->plans,
 					.nr_plans = (unsigned int)p->nr,
 					.complete = res->end == RUN_COMPLETE && res->status >= 0,
+					.res = res,
 					.speed = speed_words[o->speed],
 					.file_mode = o->file_mode };
 	int r;
@@ -233,6 +234,7 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 	struct replay_print_options print = { .no_copy_reads = o->no_copy_reads, .top = o->top };
 	struct run_result *res;
 	struct history *history;
+	struct mismatch_views *views;
 	struct err err = { "" };
 	struct json json;
 	int r;
@@ -248,6 +250,8 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 		cli_warn(cli, "%s has times and outcomes only: %s", o->output, err.text);
 	print.history = history =
 		history_new((const char *const *)p->plans, (unsigned int)p->nr, res, o->top);
+	print.views = views =
+		mismatch_views_new((const char *const *)p->plans, (unsigned int)p->nr, res, o->top);
 	if (o->json) {
 		json_init_file(&json, cli->out, o->loops > 1 ? JSON_COMPACT : JSON_PRETTY);
 		replay_print_json(res, &print, &json);
@@ -255,6 +259,7 @@ static int run_once(const struct cli *cli, const struct options *o, const struct
 	} else {
 		replay_print_text(res, &print, cli->out);
 	}
+	mismatch_views_free(views);
 	history_free(history);
 	r = status_of(cli, res);
 	run_result_free(res);

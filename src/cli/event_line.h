@@ -8,5 +8,8 @@
 
 /* "PID/TID #SEQ call(...) = result", as `reprise show` prints the call; data is loaded from t. */
 void event_line_put(struct trace *t, const struct event *ev, struct buf *b);
+/* ... with the paths behind its descriptors; a NULL of fd_path(): not known. */
+void event_line_put_paths(struct trace *t, const struct event *ev,
+			  const char *(*fd_path)(void *ctx, int fd), void *ctx, struct buf *b);
 
 #endif

@@ -2,8 +2,10 @@
 #include "cli/replay_print.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/banned.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/strings.h"
 #include "cli/replay_put.h"
@@ -91,18 +93,26 @@ static void put_outcome(const struct outcome *o, struct buf *b)
 	}
 }
 
-void replay_put_mismatch(const struct run_mismatch *m, struct buf *b)
+void replay_put_mismatch(const struct run_mismatch *m, const struct mismatch_view *view,
+			 struct buf *b)
 {
 	const struct row *row = row_by_id(m->row_id);
 	uint32_t i;
 
-	buf_printf(b, "#%llu %s of %u/%u %s: expected ", (unsigned long long)m->seq,
-		   row ? row->name : "?", m->pid, m->tid, run_mismatch_words[m->kind]);
-	put_outcome(&m->expected, b);
-	buf_puts(b, ", got ");
-	put_outcome(&m->got, b);
+	buf_printf(b, "#%llu %s of %u/%u %s", (unsigned long long)m->seq, row ? row->name : "?",
+		   m->pid, m->tid, run_mismatch_words[m->kind]);
+	/* The outcomes of a call that gave back other data are equal. */
+	if (m->kind != RUN_MISMATCH_OTHER_RESULT) {
+		buf_puts(b, ": expected ");
+		put_outcome(&m->expected, b);
+		buf_puts(b, ", got ");
+		put_outcome(&m->got, b);
+	}
 	if (m->origin)
 		buf_printf(b, " (line %llu)", (unsigned long long)m->origin);
+	if (view && view->has_event)
+		buf_printf(b, "; at %llu.%09llu s", (unsigned long long)(view->enter_ns / NS_PER_S),
+			   (unsigned long long)(view->enter_ns % NS_PER_S));
 	buf_printf(b, "; action %llu of lane %u", (unsigned long long)m->nr, m->lane);
 	for (i = 0; i < m->nr_edges && i < RUN_MISMATCH_EDGES; i++)
 		buf_printf(b, "%s%u:%llu%s", i ? ", " : ", after ", m->edges[i].lane,
@@ -222,6 +232,31 @@ static void put_history(const struct history *h, const struct history_action *a,
 		buf_printf(b, "%*sand %u more\n", 6 + 2 * step, "", a->nr_edges - HISTORY_EDGES);
 }
 
+/* Where it happened, and what differs. */
+static void put_view(const struct mismatch_view *view, const char *line, struct buf *b)
+{
+	static const char *const words[2] = { "expected ", ", got " };
+	size_t i;
+
+	if (line)
+		buf_printf(b, "    %s\n", line);
+	if (view && view->note)
+		buf_printf(b, "    %s\n", view->note);
+	for (i = 0; view && i < view->details.list.len; i++) {
+		buf_puts(b, "    ");
+		detail_put(&view->details.list.items[i], words, b);
+		buf_putc(b, '\n');
+	}
+}
+
+/* With the paths of its descriptors, if these are known. */
+static const char *line_of(const struct mismatch_view *view, const struct history_action *a)
+{
+	if (view && view->line)
+		return view->line;
+	return a ? a->line : NULL;
+}
+
 static void put_mismatches(const struct run_result *res, const struct replay_print_options *o,
 			   struct buf *b)
 {
@@ -243,11 +278,12 @@ static void put_mismatches(const struct run_result *res, const struct replay_pri
 		const struct run_mismatch *m = &res->mismatches[i];
 		const struct history_action *a = history_find(o->history, m->lane, m->nr);
 
+		const struct mismatch_view *view = mismatch_view(o->views, i);
+
 		buf_puts(b, "  ");
-		replay_put_mismatch(m, b);
+		replay_put_mismatch(m, view, b);
 		buf_putc(b, '\n');
-		if (a && a->line)
-			buf_printf(b, "    %s\n", a->line);
+		put_view(view, line_of(view, a), b);
 		if (a)
 			put_history(o->history, a, 0, b);
 	}
@@ -396,6 +432,29 @@ static void json_edges(struct json *w, const struct history *h, const struct run
 	json_array_end(w);
 }
 
+static void json_view(struct json *w, const struct mismatch_view *view,
+		      const struct history_action *a)
+{
+	json_kv_str(w, "event", line_of(view, a));
+	json_key(w, "enter_ns");
+	if (view && view->has_event)
+		json_u64(w, view->enter_ns);
+	else
+		json_null(w);
+	if (view && view->path)
+		json_kv_bytes(w, "path", view->path, strlen(view->path));
+	else
+		json_kv_str(w, "path", NULL);
+	json_key(w, "details");
+	if (view) {
+		details_put_json(&view->details, w);
+	} else {
+		json_array_begin(w);
+		json_array_end(w);
+	}
+	json_kv_str(w, "note", view ? view->note : NULL);
+}
+
 static void json_mismatches(struct json *w, const struct run_result *res,
 			    const struct replay_print_options *o)
 {
@@ -416,7 +475,7 @@ static void json_mismatches(struct json *w, const struct run_result *res,
 		json_kv_u64(w, "tid", m->tid);
 		json_kv_u64(w, "lane", m->lane);
 		json_kv_u64(w, "nr", m->nr);
-		json_kv_str(w, "event", a ? a->line : NULL);
+		json_view(w, mismatch_view(o->views, i), a);
 		json_outcome(w, "expected", &m->expected);
 		json_outcome(w, "got", &m->got);
 		json_edges(w, o->history, m->edges,

@@ -13,6 +13,7 @@
 #include "base/banned.h"
 #include "plan/result.h"
 #include "replay/calls.h"
+#include "replay/found.h"
 
 const char *const run_mismatch_keys[RUN_MISMATCH_MAX] = {
 #define MISMATCH(name, key, words) [RUN_MISMATCH_##name] = (key),
@@ -26,6 +27,21 @@ const char *const run_mismatch_words[RUN_MISMATCH_MAX] = {
 #undef MISMATCH
 };
 
+/* Whether it gave back something that can be looked at, also where a failure was recorded. */
+static bool has_result(const struct lane *l, const struct ready *a, const struct outcome *got,
+		       enum run_mismatch_kind kind)
+{
+	const struct row *row = row_by_id(a->row_id);
+
+	if (got->err || (a->flags & READY_RESULT))
+		return !got->err;
+	if (kind != RUN_MISMATCH_SUCCEEDED || !a->out || (a->flags & READY_SINK) ||
+	    l->run->o->verify != RUN_VERIFY_DATA || !l->run->engine->gives_back)
+		return false;
+	return row_class(row) == C_META || row_class(row) == C_NAME || row_class(row) == C_XATTR ||
+	       row->result == RESULT_BYTES_READ;
+}
+
 static void keep(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
 		 enum run_mismatch_kind kind)
 {
@@ -37,6 +53,7 @@ static void keep(struct lane *l, const struct ready *a, const struct outcome *go
 	if (n >= RUN_MISMATCHES_KEPT)
 		return;
 	m->kind = kind;
+	m->plan = (uint32_t)(l->plan - l->run->plans);
 	m->lane = l->number;
 	m->pid = a->pid;
 	m->tid = a->tid;
@@ -46,6 +63,8 @@ static void keep(struct lane *l, const struct ready *a, const struct outcome *go
 	m->row_id = a->row_id;
 	m->expected = a->expected;
 	m->got = *got;
+	if (has_result(l, a, got, kind))
+		found_keep(l, a, got, &m->found);
 	m->nr_edges = a->nr_edges;
 	for (i = 0; i < a->nr_edges && i < RUN_MISMATCH_EDGES; i++)
 		m->edges[i] = a->edges[i];
@@ -93,18 +112,15 @@ enum run_mismatch_kind check_kind_of_error(int32_t want_err, int32_t got_err)
 	return got_err ? RUN_MISMATCH_FAILED : RUN_MISMATCH_SUCCEEDED;
 }
 
-static const char *const strangers[RUN_STRANGERS] = { ".reprise", "lost+found" };
+const char *const run_strangers[RUN_STRANGERS] = { ".reprise", "lost+found" };
 
 /* Offsets in a directory are cookies of the file system. */
 static void forget_listing(struct lane *l, const struct ready *a)
 {
 	struct slot *s = call_slot(l, a, 0);
-	unsigned int i;
 
-	for (i = 0; s && i < ARRAY_LEN(s->strange); i++)
-		atomic_store_explicit(&s->strange[i], 0, memory_order_relaxed);
-	for (i = 0; s && i < ARRAY_LEN(s->listed); i++)
-		atomic_store_explicit(&s->listed[i], 0, memory_order_relaxed);
+	if (s)
+		slot_forget_listing(s);
 }
 
 void check_outcome(struct lane *l, const struct ready *a, const struct outcome *got, uint64_t nr,
@@ -152,7 +168,8 @@ static void note_strangers(struct lane *l, const struct ready *a, struct slot *s
 	if (!lists_root(l, a))
 		return;
 	for (i = 0; i < RUN_STRANGERS; i++) {
-		if (result_find_dirent(a->out, len, a->row_id == SC_getdents, strangers[i], &h)) {
+		if (result_find_dirent(a->out, len, a->row_id == SC_getdents, run_strangers[i],
+				       &h)) {
 			s->strange[2 * i] = h.low;
 			s->strange[2 * i + 1] = h.high;
 		}
@@ -184,8 +201,34 @@ void check_odd(struct lane *l, const struct ready *a, uint64_t nr, struct note *
 	struct ready shown = *a;
 
 	shown.expected = l->odd.expected;
+	shown.flags &= (uint16_t)~READY_RESULT; /* what it gave back is not the request's */
+	shown.out = NULL;
 	mismatch(l, &shown, &l->odd.got, nr, l->odd.kind, note);
 	l->odd.is_set = false;
+}
+
+/* The call is one of the listing's. */
+static void add_recorded(struct slot *s, const struct ready *a)
+{
+	s->listed[0] += a->result.low;
+	s->listed[1] += a->result.high;
+	if (!s->listed_by) {
+		s->listed_seq = a->seq;
+		s->listed_by = (uint64_t)a->tid + 1;
+	} else if (s->listed_by != (uint64_t)a->tid + 1) {
+		s->listed_seq = 0;
+	}
+}
+
+static void keep_listing(struct lane *l, const struct slot *s)
+{
+	unsigned int i;
+
+	l->listing.recorded = (struct hash128){ .low = s->listed[0], .high = s->listed[1] };
+	l->listing.found = (struct hash128){ .low = s->listed[2], .high = s->listed[3] };
+	l->listing.first_seq = s->listed_seq;
+	for (i = 0; i < RUN_STRANGERS; i++)
+		l->listing.has_stranger[i] = s->strange[2 * i] || s->strange[2 * i + 1];
 }
 
 /*
@@ -202,8 +245,7 @@ static bool listing_equals(struct lane *l, const struct ready *a, const struct o
 
 	if (!s)
 		return true;
-	s->listed[0] += a->result.low;
-	s->listed[1] += a->result.high;
+	add_recorded(s, a);
 	while (len > 0) {
 		struct hash128 h = old ? result_hash_dirents(a->out, (size_t)len)
 				       : result_hash_dirents64(a->out, (size_t)len);
@@ -218,7 +260,9 @@ static bool listing_equals(struct lane *l, const struct ready *a, const struct o
 	if (a->expected.ret > 0)
 		return true;
 	equal = sums_equal(s);
-	forget_listing(l, a);
+	if (!equal)
+		keep_listing(l, s);
+	slot_forget_listing(s);
 	return equal;
 }
 

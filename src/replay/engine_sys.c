@@ -92,6 +92,7 @@ int slot_swap_fd(struct run *run, struct slot *s, int fd)
 		batch_forget(run, s);
 	if (UNLIKELY(atomic_load(&s->pipe)))
 		pipes_drop(run, s);
+	slot_forget_listing(s);
 	return old;
 }
 

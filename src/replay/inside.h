@@ -27,6 +27,7 @@
 
 /* Names that a target may have at its top without being asked: ours, and the file system's. */
 #define RUN_STRANGERS 2
+extern const char *const run_strangers[RUN_STRANGERS];
 
 /* What a slot of the plans' resource tables stands for in this run. */
 struct slot {
@@ -44,6 +45,8 @@ struct slot {
 	_Atomic uint64_t listed[4];
 	/* ... and of that, what is the target's own: names of strangers[], halves. */
 	_Atomic uint64_t strange[2 * RUN_STRANGERS];
+	_Atomic uint64_t listed_seq; /* of its first call; 0: several threads make it */
+	_Atomic uint64_t listed_by; /* the tid that made that, plus one; 0: none has begun */
 };
 
 /* The number of a slot goes somewhere into memory or a register before the call. */
@@ -216,6 +219,13 @@ struct lane_odd {
 	struct outcome expected, got;
 };
 
+/* A listing that is not as it was recorded. */
+struct lane_listing {
+	struct hash128 recorded, found; /* sums */
+	uint64_t first_seq;
+	bool has_stranger[RUN_STRANGERS];
+};
+
 struct lane {
 	struct run *run;
 	uint32_t number; /* in the run */
@@ -236,6 +246,8 @@ struct lane {
 	struct run_lane_state *state; /* shared with who watches */
 	uint64_t rng;
 	struct lane_odd odd; /* of the present action */
+	struct lane_listing
+		listing; /* likewise, while check_result() has found a mismatch in one */
 	struct predict predict;
 	struct batch *_Atomic batch; /* NULL: none */
 	pthread_t thread;
@@ -336,6 +348,21 @@ bool build_may_be_aloft(const struct action *act);
 static inline bool lane_is_prologue(const struct lane *l)
 {
 	return !l->plan_lane && plan_totals(l->plan->plan)->has_prologue;
+}
+
+/* Nothing of a listing is left in the slot. */
+static inline void slot_forget_listing(struct slot *s)
+{
+	unsigned int i;
+
+	if (!atomic_load_explicit(&s->listed_by, memory_order_relaxed))
+		return;
+	for (i = 0; i < ARRAY_LEN(s->strange); i++)
+		atomic_store_explicit(&s->strange[i], 0, memory_order_relaxed);
+	for (i = 0; i < ARRAY_LEN(s->listed); i++)
+		atomic_store_explicit(&s->listed[i], 0, memory_order_relaxed);
+	atomic_store_explicit(&s->listed_seq, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->listed_by, 0, memory_order_relaxed);
 }
 
 /* A descriptor goes into the slot, -1: none; what was there, for the caller to close. */

@@ -83,19 +83,41 @@ struct run_edge {
 	bool started;
 };
 
+/* What a call of a mismatch gave back, as far as a lane kept it (found.h). */
+enum run_found_kind {
+	RUN_FOUND_NOTHING,
+	RUN_FOUND_BYTES,
+	RUN_FOUND_STAT, /* a struct k_stat */
+	RUN_FOUND_STATX,
+	RUN_FOUND_LISTING, /* all entries, however many calls gave them */
+};
+
+struct run_found {
+	enum run_found_kind kind;
+	uint64_t len_bytes; /* of what came back */
+	uint64_t at, kept_bytes; /* as much of it is in run_result.found, from here on */
+	bool has_offset;
+	uint64_t offset; /* in the file, of bytes; wrong if another lane moved it at once */
+	/* Of a listing: the sum of what was recorded (plan/result.h), and the event at which
+	 * it began; 0: several threads made it. */
+	uint64_t recorded_low, recorded_high, first_seq;
+};
+
 struct run_mismatch {
 	_Atomic uint32_t whole; /* all of it has been written */
 	enum run_mismatch_kind kind;
-	uint32_t lane, pid, tid;
+	uint32_t plan, lane, pid, tid;
 	uint64_t nr; /* of the action in its lane */
 	uint64_t seq, origin; /* of the event in the trace */
 	uint16_t row_id;
 	struct outcome expected, got;
+	struct run_found found;
 	uint32_t nr_edges; /* how many there were; at most RUN_MISMATCH_EDGES are here */
 	struct run_edge edges[RUN_MISMATCH_EDGES];
 };
 
-#define RUN_MISMATCHES_KEPT 64
+#define RUN_MISMATCHES_KEPT 1024
+#define RUN_FOUND_ROOM ((uint64_t)16 << 20) /* of all mismatches */
 
 /* All actions of one row. */
 struct run_call {
@@ -180,6 +202,8 @@ struct run_result {
 	struct run_mismatch mismatches
 		[RUN_MISMATCHES_KEPT]; /* the first; at the end in the order of the trace */
 	struct run_call calls[ROW_ID_MAX]; /* sparse: pages that are not touched take no memory */
+	_Atomic uint64_t found_bytes; /* in use of `found` */
+	uint8_t found[RUN_FOUND_ROOM]; /* sparse too */
 	uint64_t loop_ns; /* wall time of the process from fork to end */
 	uint32_t nr_lanes;
 	struct run_lane_state *lanes;

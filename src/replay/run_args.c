@@ -120,6 +120,18 @@ static void reduce_args(const struct run_args *ra, struct event *ev)
 	}
 }
 
+void run_args_keep_compared(const struct run_args *ra, struct event *ev)
+{
+	unsigned int i;
+
+	for (i = 0; i < ev->row->nr_args; i++) {
+		const struct arg *arg = &ev->row->args[i];
+
+		if (came_back(arg) && arg->reg != REG_NONE)
+			ev->args[i] = keep_stable(ra, arg, &ev->args[i]);
+	}
+}
+
 /* Data that is referred to: the bytes stay where they are, unless they are a name. */
 
 static void forget_places(const struct run_args *ra, struct value *v)

@@ -22,4 +22,7 @@ void run_args_init(struct run_args *ra, struct arena *arena);
 /* Values are changed in place; ev has the flags of the run. */
 void run_args_reduce(const struct run_args *ra, struct event *ev);
 
+/* Only the compared fields of structs that the call filled; values are changed in place. */
+void run_args_keep_compared(const struct run_args *ra, struct event *ev);
+
 #endif

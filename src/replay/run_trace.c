@@ -15,6 +15,7 @@
 #include "plan/plan.h"
 #include "replay/inside.h"
 #include "replay/run_args.h"
+#include "replay/run_found.h"
 #include "trace/copy.h"
 
 /* Where a part begins or ends. */
@@ -30,6 +31,7 @@ struct completion {
 	struct trace_writer *writer;
 	struct trace_feed *feed;
 	struct run_args args;
+	struct run_founds *founds;
 	struct arena arena;
 	uint32_t plan; /* whose events are being written */
 	uint64_t nr_streams; /* that were written for it */
@@ -157,6 +159,7 @@ static int write_event(struct completion *c, struct trace *from, struct trace_st
 		       struct thread_notes *n, struct event *ev)
 {
 	uint64_t origin = run_trace_origin(c->plan, ev->seq);
+	struct run_found_arg found;
 	int r = find_note(c, n, origin);
 
 	if (r < 0)
@@ -177,7 +180,9 @@ static int write_event(struct completion *c, struct trace *from, struct trace_st
 		ev->flags |= EVENT_NO_TIME | EVENT_SIMULATED;
 	}
 	arena_reset(&c->arena);
+	run_founds_look(c->founds, from, c->plan, ev, &c->arena, &found);
 	run_args_reduce(&c->args, ev);
+	run_founds_put(c->founds, &found, ev, &c->arena);
 	r = trace_copy_event(from, c->feed, s, ev, &c->arena, c->err);
 	if (r == -EOPNOTSUPP || r == -E2BIG)
 		return 0; /* as in the original; the ledger tells of what is too large */
@@ -224,6 +229,8 @@ static int write_thread(struct completion *c, struct trace *t, uint32_t stream)
 	size_t nr;
 	int r = find_begin(c, t, stream, &n.last_ns, &performed);
 
+	if (r >= 0)
+		r = run_founds_begin_thread(c->founds, t, stream, c->plan, c->err);
 	if (r < 0)
 		return r;
 	info = &trace_streams(t, &nr)[stream];
@@ -452,11 +459,13 @@ int run_trace_complete(const char *path, const struct run_trace_options *o, stru
 		return r;
 	arena_init(&c.arena);
 	run_args_init(&c.args, &c.arena);
+	c.founds = run_founds_new(o->res);
 	buf_printf(&to, "%s.part", path);
 	r = complete_into(&c, path, buf_str(&to));
 	if (r < 0)
 		(void)unlink(buf_str(&to)); /* it may not have come to be */
 	buf_release(&to);
+	run_founds_free(c.founds);
 	arena_release(&c.arena);
 	map_release(&c.first);
 	trace_close(c.notes);

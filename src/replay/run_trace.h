@@ -10,9 +10,9 @@
  *   run       s  s  e  e  s  e    e: made again; s: not made, EVENT_SIMULATED
  *
  * Of what a call gave back the run knows what was compared and found equal
- * (EVENT_VERIFIED), and numbers that the program was dealt out (descriptors,
- * addresses), which stay those of the original; the rest is not known. Data is
- * kept by hash. Memory is bounded by the number of threads.
+ * (EVENT_VERIFIED), numbers that the program was dealt out (descriptors,
+ * addresses), which stay those of the original, and of the first mismatches what
+ * came back (found.h); the rest is not known. Data that is equal is kept by hash. Memory is bounded by the number of threads.
  */
 #ifndef REPLAY_RUN_TRACE_H
 #define REPLAY_RUN_TRACE_H
@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "base/progress.h"
 #include "model/event.h"
+#include "replay/run.h"
 
 /* Which event of which plan's trace an event of a run repeats. */
 static inline uint64_t run_trace_origin(uint32_t plan, uint64_t seq)
@@ -35,6 +36,7 @@ struct run_trace_options {
 	const char *const *plans; /* as they were performed */
 	unsigned int nr_plans;
 	bool complete; /* all actions were; else a thread ends with its last note */
+	const struct run_result *res; /* whose mismatches tell what came back; may be NULL */
 	const char *speed; /* for the metadata */
 	unsigned int file_mode; /* of the file; 0: IO_FILE_MODE */
 	struct progress *progress; /* of events; may be NULL */
