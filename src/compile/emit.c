@@ -78,8 +78,9 @@ static bool gives_up_itself(const struct event *ev, const struct touch *t)
 
 static bool is_slotted(const struct res *res)
 {
-	return res->slot >= 0 && (res->kind == RES_FD || res->kind == RES_HANDLE ||
-				  res->kind == RES_MAP || res->kind == RES_AIO);
+	return res->slot >= 0 &&
+	       (res->kind == RES_FD || res->kind == RES_HANDLE || res->kind == RES_MAP ||
+		res->kind == RES_AIO || res->kind == RES_LOCKER);
 }
 
 void steps_plan_drops(struct compiler *c, const struct event *ev, const struct facts *facts,
@@ -88,17 +89,31 @@ void steps_plan_drops(struct compiler *c, const struct event *ev, const struct f
 	for (size_t i = 0; i < facts->touches.len; i++) {
 		const struct touch *t = &facts->touches.items[i];
 
-		if (!(t->how & TOUCH_DELETE) || !is_slotted(t->res))
+		if (!(t->how & TOUCH_DELETE) || !is_slotted(t->res) || t->res->kind == RES_LOCKER)
 			continue;
 		if (!(call && gives_up_itself(ev, t)))
 			add_step(c, STEP_DROP, t->res);
 	}
 }
 
+/* Locks that end with the event go before its call, which may be one that takes them. */
+static void plan_lockers(struct compiler *c, const struct facts *facts, bool call)
+{
+	for (size_t i = 0; i < facts->touches.len; i++) {
+		const struct touch *t = &facts->touches.items[i];
+
+		if (t->how & TOUCH_DELETE && t->res->kind == RES_LOCKER && is_slotted(t->res))
+			add_step(c, STEP_DROP, t->res);
+	}
+	if (call && facts->locker && facts->locker->slot < 0)
+		add_step(c, STEP_LOCKER, facts->locker);
+}
+
 void steps_plan(struct compiler *c, const struct event *ev, const struct facts *facts, bool call,
 		const struct lane *lane)
 {
 	c->steps.len = 0;
+	plan_lockers(c, facts, call);
 	if (call) {
 		plan_context(c, ev, facts, lane);
 		add_step(c, STEP_CALL, NULL);
@@ -352,10 +367,23 @@ static bool make_open_by_name(struct compiler *c, const struct compiled *view, s
 	return true;
 }
 
-/* What was read of bytes that the trace does not have will be another. */
-static void note_result(struct compiler *c, struct action *a)
+/*
+ * What a look for locks finds is the same if it finds those of one owner. Which of
+ * several owners comes first is luck, and what the trace does not know is not there.
+ */
+static bool narrow_result(const struct facts *facts, struct action *a)
 {
-	if (c->reads_unknown)
+	if (a->row->id != SC_fcntl_getlk && a->row->id != SC_fcntl_ofd_getlk)
+		return true;
+	if (facts->nr_lock_owners > 1)
+		a->result = result_hash_some_lock();
+	return facts->lock_foretold;
+}
+
+/* What was read of bytes that the trace does not have will be another. */
+static void note_result(struct compiler *c, const struct facts *facts, struct action *a)
+{
+	if (c->reads_unknown || !narrow_result(facts, a))
 		c->totals->nr_unverifiable++;
 	else
 		a->flags |= ACTION_HAS_RESULT;
@@ -403,6 +431,25 @@ static void enforce_requests(struct compiler *c, const struct compiled *view)
 	}
 }
 
+/*
+ * In a replay the locks of all processes are those of lockers, which have offsets
+ * of their own: where the lock begins is said by itself.
+ */
+static void lock_by_locker(const struct facts *facts, struct action *a)
+{
+	struct value *whence, *start;
+
+	if (!facts->locker || facts->locker->slot < 0)
+		return;
+	a->args[0] = value_int(facts->locker->slot);
+	whence = field_of(&a->args[2], STRUCT_flock, "l_whence");
+	start = field_of(&a->args[2], STRUCT_flock, "l_start");
+	if (!whence || !start || whence->type != VALUE_INT || whence->i != SEEK_CUR)
+		return;
+	*whence = value_uint(SEEK_SET);
+	*start = value_int(start->i + (int64_t)facts->offset);
+}
+
 static void make_call(struct compiler *c, const struct compiled *view, struct action *a)
 {
 	const struct event *ev = view->ev;
@@ -423,7 +470,7 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 	if (outcome_is_free(c->model, ev, view->facts))
 		a->flags |= ACTION_ANY_OUTCOME;
 	else if (result_hash(ev->row, &ev->outcome, ev->args, &a->result))
-		note_result(c, a);
+		note_result(c, view->facts, a);
 	if (view->enforced)
 		a->flags |= ACTION_ENFORCED;
 	enforce_requests(c, view);
@@ -437,6 +484,7 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 		a->outcome.ret = view->facts->new_handle->slot;
 	memcpy(a->args, ev->args, ev->row->nr_args * sizeof(*a->args));
 	forget_numbers(ev, view->facts, a->args);
+	lock_by_locker(view->facts, a);
 	if (bytes > c->totals->plan.max_data_bytes)
 		c->totals->plan.max_data_bytes = bytes;
 	c->totals->call_ns += ev->exit_ns - ev->enter_ns;
@@ -537,6 +585,13 @@ int ready_found(struct compiler *c, const struct event *ev, const struct facts *
 	return r;
 }
 
+/* Of the descriptor that the call is about. */
+static int32_t slot_of_caller(const struct facts *facts)
+{
+	return facts->fds.len && facts->fds.items[0].fd ? facts->fds.items[0].fd->slot
+							: PLAN_NO_SLOT;
+}
+
 static void make_step(struct compiler *c, const struct compiled *view, const struct step *s,
 		      struct action *a)
 {
@@ -557,6 +612,12 @@ static void make_step(struct compiler *c, const struct compiled *view, const str
 		a->row = row_by_id(EV_plan_umask);
 		a->args[0] = value_uint(view->facts->umask);
 		lane->umask = view->facts->umask;
+		break;
+	case STEP_LOCKER:
+		take_slot(c, s->res, view->self.lane);
+		a->row = row_by_id(EV_plan_locker);
+		a->args[0] = value_int(slot_of_caller(view->facts));
+		a->args[1] = value_int(s->res->slot);
 		break;
 	case STEP_CALL:
 		make_call(c, view, a);

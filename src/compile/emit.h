@@ -13,6 +13,7 @@ enum step_kind {
 	STEP_ROOT,
 	STEP_CWD,
 	STEP_UMASK,
+	STEP_LOCKER, /* who holds the POSIX locks of the caller */
 	STEP_CALL,
 	STEP_DROP, /* what went without a call of its own */
 };

@@ -9,6 +9,9 @@
  * that one goes first. Of a call that changes nothing it suffices that it fits now. One that
  * changes something goes first only if it is the very next and needs what the present call
  * takes away: of what comes between two others it may be that it gives that back.
+ *
+ * A thread that is killed ends at some time after its last call and before anybody is told:
+ * whoever gets a lock that only it had comes after its end.
  */
 #include "base/banned.h"
 #include "compile/emit.h"
@@ -119,6 +122,35 @@ static int swap_one(struct compiler *c, unsigned int *tries, struct err *err)
 	return r;
 }
 
+/* A thread that has done its last and stands in the way of a lock that the present call got ends first: 1; 0: there is none. */
+static int let_end(struct compiler *c, struct err *err)
+{
+	struct event *present = window_present(c->window);
+	const struct facts *facts;
+	struct event *const *pending;
+	size_t nr;
+	int r;
+
+	if (row_class(present->row) != C_LOCK)
+		return 0;
+	r = window_pending(c->window, &pending, &nr, err);
+	if (r < 0)
+		return r;
+	for (size_t n = 0; n < nr; n++) {
+		struct event *ev = pending[n];
+
+		if ((ev->row->id != EV_thread_exit && !(ev->flags & EVENT_UNFINISHED)) ||
+		    !fsmodel_locks_out(c->model, ev->tid, present) || !window_load(c->window, ev))
+			continue;
+		facts = fsmodel_try(c->model, ev);
+		if (!facts)
+			continue;
+		r = compile_early(c, ev, facts, err);
+		return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
 int overlap_swap(struct compiler *c, const struct facts **ret, struct err *err)
 {
 	unsigned int tries = 0;
@@ -128,7 +160,9 @@ int overlap_swap(struct compiler *c, const struct facts **ret, struct err *err)
 	if (c->nr_streams < 2)
 		return 0;
 	while (!*ret) {
-		r = swap_one(c, &tries, err);
+		r = let_end(c, err);
+		if (!r)
+			r = swap_one(c, &tries, err);
 		if (r <= 0)
 			return r;
 		*ret = fsmodel_try(c->model, window_present(c->window));

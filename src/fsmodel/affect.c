@@ -221,12 +221,36 @@ static bool open_may_affect(const struct fsmodel *m, const struct event *first,
 	       (flags & O_CREAT && names_meet(m, first, then));
 }
 
+/* Locks are taken by calls about them, and given up by closing, too. */
+static bool locks_meet(struct fsmodel *m, const struct event *first, const struct event *then)
+{
+	if (row_class(then->row) != C_LOCK)
+		return false;
+	if (row_class(first->row) == C_LOCK)
+		return fsmodel_locks_meet(m, first, then);
+	switch (first->row->id) {
+	case SC_close:
+	case SC_close_range:
+	case SC_dup2:
+	case SC_dup3:
+	case SC_execve:
+	case SC_execveat:
+	case SC_exit:
+	case SC_exit_group:
+	case SC_io_uring_enter:
+		return true;
+	}
+	return first->pid == then->pid && row_class(first->row) == C_DESC;
+}
+
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then)
 {
 	if (!calls_of(m, then) || fsmodel_only_looks(m, first) || first->tid == then->tid)
 		return false;
 	if (row_class(first->row) == C_NAME && first->row->id != SC_exchangedata)
 		return names_meet(m, first, then);
+	if (row_class(first->row) == C_LOCK || row_class(then->row) == C_LOCK)
+		return locks_meet(m, first, then);
 	return !is_open_call(first) || open_may_affect(m, first, then);
 }
 
@@ -236,7 +260,8 @@ bool fsmodel_changes_names(const struct fsmodel *m, const struct event *ev)
 {
 	if (fsmodel_only_looks(m, ev))
 		return false;
-	return row_class(ev->row) == C_NAME || fsmodel_takes_away(ev) || open_flags(ev) & O_CREAT;
+	return row_class(ev->row) == C_NAME || row_class(ev->row) == C_LOCK ||
+	       fsmodel_takes_away(ev) || open_flags(ev) & O_CREAT;
 }
 
 bool fsmodel_takes_away(const struct event *ev)

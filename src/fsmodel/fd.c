@@ -182,6 +182,21 @@ struct descriptor *fd_table_get(const struct fd_table *t, int64_t number)
 	return tagged_descriptor(ids_get(&t->beyond, (uint64_t)number));
 }
 
+bool fd_table_has(const struct fd_table *t, const struct open_file *o)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->nr_slots; i++) {
+		if (t->slots[i].d && t->slots[i].d->open == o)
+			return true;
+	}
+	IDS_EACH (&t->beyond, s) {
+		if (tagged_descriptor(s->value)->open == o)
+			return true;
+	}
+	return false;
+}
+
 static void grow_slots(struct fd_table *t, int64_t number)
 {
 	uint32_t want = t->nr_slots ? t->nr_slots : 16;
@@ -266,8 +281,9 @@ static void drop_slot(struct call *c, struct fsmodel *m, struct fd_table *t, int
 {
 	struct descriptor *d = table_take(t, number);
 
-	if (c && c->proc && c->proc->has_locks && d->open->inode && d->open->inode->locks)
-		locks_drop_process(c, c->proc, d->open->inode);
+	if (c && t->has_locks && !(d->open->flags & O_PATH) && d->open->inode &&
+	    d->open->inode->locks)
+		locks_drop_table(c, t, d->open->inode);
 	descriptor_unref(c, m, d);
 }
 

@@ -138,6 +138,11 @@ struct facts {
 	struct res *stream; /* that a pipe, socket or eventfd call read or wrote */
 	bool local_peer; /* the other end of the stream is in the trace */
 	bool mixed; /* others could write to the stream at the same time: who was first is not known */
+	/* Of a call about POSIX locks: RES_LOCKER, NULL where the call has nothing to do with one. */
+	struct res *locker;
+	/* Of F_GETLK: whose locks are in the way of what is asked for (0, 1, 2: several); the answer is as foretold. */
+	uint32_t nr_lock_owners;
+	bool lock_foretold;
 };
 
 /*
@@ -158,7 +163,9 @@ bool fsmodel_fits(struct fsmodel *m, struct event *ev);
 const struct facts *fsmodel_try(struct fsmodel *m, struct event *ev);
 /* Whether applying `first` could change what the model foretells for `then`: cheap, may say yes too often. */
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then);
-/* Whether the event leaves the state as it is, and whether it may change names or close a descriptor. */
+/* Whether the thread has a lock, by its descriptors, that is in the way of one that the event wants. */
+bool fsmodel_locks_out(struct fsmodel *m, uint32_t tid, struct event *ev);
+/* Whether the event leaves the state as it is, and whether it may change names or locks or close a descriptor. */
 bool fsmodel_only_looks(const struct fsmodel *m, const struct event *ev);
 bool fsmodel_changes_names(const struct fsmodel *m, const struct event *ev);
 /*

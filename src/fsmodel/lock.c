@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks of files: flock (of an open file), POSIX (of a process), OFD (of an open
- * file, in the space of POSIX). A lock touches RES_LOCKS of its inode: exclusive
- * as a write of its range, shared as a read. flock and the others never meet;
- * in RES_LOCKS it is one byte beyond all that a POSIX lock can reach.
+ * Locks of files: flock (of an open file), POSIX (of a descriptor table, which
+ * is what the kernel calls a process here), OFD (of an open file, in the space of
+ * POSIX). A lock touches RES_LOCKS of its inode: exclusive as a write of its
+ * range, shared as a read. flock and the others never meet; in RES_LOCKS it is
+ * one byte beyond all that a POSIX lock can reach.
+ *
+ * The POSIX locks of one table on one file have a RES_LOCKER: in a replay, where
+ * all are one process, an open file of its own that stands for the table. It
+ * begins with the table's first call about locks of the file and ends, with all
+ * locks, when the table closes any descriptor of the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,16 +24,23 @@
 #define FLOCK_TO (POSIX_END + 2)
 
 struct lock {
-	const void *owner; /* process or open file */
+	const void *owner; /* descriptor table or open file */
 	bool exclusive;
 	uint64_t from, to;
 	struct lock *next;
+};
+
+struct locker {
+	struct res res; /* RES_LOCKER */
+	const struct fd_table *owner; /* NULL: its locks are gone, which no event said */
+	struct locker *next;
 };
 
 struct lock_table {
 	struct res res; /* RES_LOCKS */
 	struct lock *first;
 	unsigned int nr_locks;
+	struct locker *lockers;
 };
 
 void locks_free(struct fsmodel *m, struct lock_table *t)
@@ -37,6 +50,12 @@ void locks_free(struct fsmodel *m, struct lock_table *t)
 
 		t->first = l->next;
 		free(l);
+	}
+	while (t->lockers) {
+		struct locker *l = t->lockers;
+
+		t->lockers = l->next;
+		res_bury(m, &l->res, NULL);
 	}
 	res_bury(m, &t->res, NULL);
 }
@@ -56,16 +75,19 @@ static void touch_lock(struct call *c, struct lock_table *t, bool exclusive, uin
 	touch_add(c, &t->res, exclusive ? TOUCH_WRITE : TOUCH_READ, from, to);
 }
 
+static bool conflicts(const struct lock *l, const struct lock *wanted)
+{
+	return l->owner != wanted->owner && l->from < wanted->to && wanted->from < l->to &&
+	       (l->exclusive || wanted->exclusive);
+}
+
 static struct lock *find_conflict(const struct lock_table *t, const struct lock *wanted)
 {
 	struct lock *l;
 
-	for (l = t->first; l; l = l->next) {
-		if (l->owner != wanted->owner && l->from < wanted->to && wanted->from < l->to &&
-		    (l->exclusive || wanted->exclusive))
-			return l;
-	}
-	return NULL;
+	for (l = t->first; l && !conflicts(l, wanted);)
+		l = l->next;
+	return l;
 }
 
 /* A file with more locks than this has a program that nobody wants to wait for: the others are not kept. */
@@ -116,17 +138,74 @@ static void cut(struct call *c, struct lock_table *t, const void *owner, uint64_
 	}
 }
 
-static void cut_others(struct call *c, struct lock_table *t, const struct lock *wanted)
+/* Takes in what the owner has of the same kind on either side, as the kernel does. */
+static void join(struct lock_table *t, struct lock *lock)
+{
+	struct lock **at = &t->first, *l;
+
+	while ((l = *at)) {
+		if (l->owner != lock->owner || l->exclusive != lock->exclusive ||
+		    (l->to != lock->from && l->from != lock->to)) {
+			at = &l->next;
+			continue;
+		}
+		if (l->to == lock->from)
+			lock->from = l->from;
+		else
+			lock->to = l->to;
+		*at = l->next;
+		t->nr_locks--;
+		free(l);
+	}
+}
+
+/* Lockers. */
+
+static struct locker *find_locker(const struct lock_table *t, const struct fd_table *owner)
+{
+	struct locker *l;
+
+	for (l = t->lockers; l && l->owner != owner;)
+		l = l->next;
+	return l;
+}
+
+static void end_lockers(struct call *c, struct lock_table *t, const struct fd_table *owner)
+{
+	struct locker **at = &t->lockers, *l;
+
+	while ((l = *at)) {
+		if (l->owner != owner) {
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		touch_use(c, &l->res, TOUCH_DELETE);
+		res_bury(c->m, &l->res, NULL);
+	}
+}
+
+void locks_drop_table(struct call *c, const struct fd_table *t, struct inode *i)
+{
+	cut(c, i->locks, t, 0, POSIX_END);
+	end_lockers(c, i->locks, t);
+}
+
+/*
+ * Whoever is in the way must have given up. Of a locker all locks go: touches are
+ * for the call that is asked again.
+ */
+static void cut_others(struct lock_table *t, const struct lock *wanted)
 {
 	struct lock *l;
 
-	while ((l = find_conflict(t, wanted)))
-		cut(c, t, l->owner, wanted->from, wanted->to);
-}
+	while ((l = find_conflict(t, wanted))) {
+		struct locker *locker = find_locker(t, l->owner);
 
-void locks_drop_process(struct call *c, struct process *p, struct inode *i)
-{
-	cut(c, i->locks, p, 0, POSIX_END);
+		if (locker)
+			locker->owner = NULL;
+		cut(NULL, t, l->owner, locker ? 0 : wanted->from, locker ? POSIX_END : wanted->to);
+	}
 }
 
 void locks_drop_open(struct call *c, struct open_file *o)
@@ -148,6 +227,7 @@ static struct outcome ask_lock(struct call *c, const void *owner)
 		.owner = owner, .exclusive = c->n3 == WANT_EXCLUSIVE, .from = c->n1, .to = c->n2
 	};
 
+	c->open = c->fd->open;
 	if (!i || c->quiet)
 		return i && i->locks && c->n3 != WANT_NONE && find_conflict(i->locks, &wanted)
 			       ? fails(EAGAIN)
@@ -170,7 +250,10 @@ static void apply_lock(struct call *c, const void *owner)
 	cut(c, i->locks, owner, c->n1, c->n2);
 	if (c->n3 == WANT_NONE)
 		return;
-	insert(i->locks, &lock, c->n1, c->n2);
+	lock.from = c->n1;
+	lock.to = c->n2;
+	join(i->locks, &lock);
+	insert(i->locks, &lock, lock.from, lock.to);
 	touch_lock(c, i->locks, lock.exclusive, c->n1, c->n2);
 }
 
@@ -183,7 +266,7 @@ static bool mend_lock(struct call *c, const void *owner)
 
 	if (!i || !i->locks)
 		return false;
-	cut_others(c, i->locks, &wanted);
+	cut_others(i->locks, &wanted);
 	return true;
 }
 
@@ -237,12 +320,29 @@ const struct call_row model_flock = { ask_flock, apply_flock, mend_flock };
 
 static bool is_ofd(const struct call *c)
 {
-	return c->ev->row->id == SC_fcntl_ofd_setlk || c->ev->row->id == SC_fcntl_ofd_setlkw;
+	switch (c->ev->row->id) {
+	case SC_fcntl_ofd_getlk:
+	case SC_fcntl_ofd_setlk:
+	case SC_fcntl_ofd_setlkw:
+		return true;
+	}
+	return false;
+}
+
+static bool is_posix(const struct call *c)
+{
+	switch (c->ev->row->id) {
+	case SC_fcntl_getlk:
+	case SC_fcntl_setlk:
+	case SC_fcntl_setlkw:
+		return true;
+	}
+	return false;
 }
 
 static const void *owner_of(const struct call *c)
 {
-	return is_ofd(c) ? (const void *)c->fd->open : (const void *)c->proc;
+	return is_ofd(c) ? (const void *)c->fd->open : (const void *)c->thread->files;
 }
 
 /* 0, or the errno for a range that cannot be. */
@@ -254,12 +354,16 @@ static int read_range(struct call *c, const struct value *arg)
 	const struct open_file *o = c->fd->open;
 	int64_t base = 0, end;
 
-	if (whence == SEEK_CUR)
+	if (whence == SEEK_CUR) {
+		touch_use(c, &c->fd->open->res, TOUCH_OFFSET);
 		base = (int64_t)o->offset;
-	else if (whence == SEEK_END)
-		base = o->inode ? (int64_t)o->inode->size : 0;
-	else if (whence != SEEK_SET)
+		c->facts->offset = o->offset;
+	} else if (whence == SEEK_END && o->inode) {
+		touch_use(c, &o->inode->res, TOUCH_SIZE_READ);
+		base = (int64_t)o->inode->size;
+	} else if (whence != SEEK_SET && whence != SEEK_END) {
 		return EINVAL;
+	}
 	if (__builtin_add_overflow(base, start, &start))
 		return EOVERFLOW;
 	if (start < 0)
@@ -284,18 +388,19 @@ static int read_range(struct call *c, const struct value *arg)
 	return 0;
 }
 
-static struct outcome ask_setlk(struct call *c)
+/* What all of these look at first; err 0 and c->n3: it may go on. */
+static struct outcome ask_range(struct call *c)
 {
 	const struct value *arg = arg_at(c, 2);
 	int64_t type = value_int_or(field_of(arg, STRUCT_flock, "l_type"), F_UNLCK);
 	int err;
 
+	c->n3 = WANT_NONE;
 	c->fd = fd_usable(c, value_int_or(arg_at(c, 0), -1));
 	if (!c->fd)
 		return fails(EBADF);
 	if (arg->type != VALUE_STRUCT) {
 		c->unsure = true;
-		c->n3 = WANT_NONE;
 		return succeeds(0);
 	}
 	err = read_range(c, arg);
@@ -305,10 +410,19 @@ static struct outcome ask_setlk(struct call *c)
 		return fails(EINVAL);
 	if (is_ofd(c) && value_int_or(field_of(arg, STRUCT_flock, "l_pid"), 0))
 		return fails(EINVAL);
-	if (!c->fd->open->unknown && ((type == F_RDLCK && !can_read(c->fd->open)) ||
-				      (type == F_WRLCK && !can_write(c->fd->open))))
-		return fails(EBADF);
 	c->n3 = type == F_RDLCK ? WANT_SHARED : type == F_WRLCK ? WANT_EXCLUSIVE : WANT_NONE;
+	return succeeds(0);
+}
+
+static struct outcome ask_setlk(struct call *c)
+{
+	struct outcome o = ask_range(c);
+
+	if (o.err || arg_at(c, 2)->type != VALUE_STRUCT)
+		return o;
+	if (!c->fd->open->unknown && ((c->n3 == WANT_SHARED && !can_read(c->fd->open)) ||
+				      (c->n3 == WANT_EXCLUSIVE && !can_write(c->fd->open))))
+		return fails(EBADF);
 	return ask_lock(c, owner_of(c));
 }
 
@@ -316,8 +430,6 @@ static void apply_setlk(struct call *c)
 {
 	if (arg_at(c, 2)->type != VALUE_STRUCT)
 		return;
-	if (!is_ofd(c))
-		c->proc->has_locks = true;
 	apply_lock(c, owner_of(c));
 }
 
@@ -330,3 +442,145 @@ const struct call_row model_fcntl_setlk = { ask_setlk, apply_setlk, mend_setlk }
 const struct call_row model_fcntl_setlkw = { ask_setlk, apply_setlk, mend_setlk };
 const struct call_row model_fcntl_ofd_setlk = { ask_setlk, apply_setlk, mend_setlk };
 const struct call_row model_fcntl_ofd_setlkw = { ask_setlk, apply_setlk, mend_setlk };
+
+static bool asks(const struct call *c)
+{
+	return c->ev->row->id == SC_fcntl_getlk || c->ev->row->id == SC_fcntl_ofd_getlk;
+}
+
+/* Whose locks are in the way: none, one owner's, or those of several. */
+static uint32_t count_owners(const struct lock_table *t, const struct lock *wanted)
+{
+	const struct lock *first = find_conflict(t, wanted), *l;
+
+	for (l = first; l; l = l->next) {
+		if (l->owner != first->owner && conflicts(l, wanted))
+			return 2;
+	}
+	return first != NULL;
+}
+
+/* Whether what the call says that it found is there. */
+static bool finds(const struct call *c, const struct lock_table *t, const struct lock *wanted)
+{
+	const struct value *found = arg_at(c, 3);
+	int64_t type = value_int_or(field_of(found, STRUCT_flock, "l_type"), F_UNLCK);
+	uint64_t start = (uint64_t)value_int_or(field_of(found, STRUCT_flock, "l_start"), 0);
+	uint64_t len = (uint64_t)value_int_or(field_of(found, STRUCT_flock, "l_len"), 0);
+	const struct lock *l;
+
+	if (type == F_UNLCK)
+		return !find_conflict(t, wanted);
+	for (l = t->first; l; l = l->next) {
+		if (conflicts(l, wanted) && l->exclusive == (type == F_WRLCK) && l->from == start &&
+		    l->to == (len ? start + len : POSIX_END))
+			return true;
+	}
+	return false;
+}
+
+static struct outcome ask_getlk(struct call *c)
+{
+	struct outcome o = ask_range(c);
+	struct inode *i;
+	struct lock wanted;
+
+	if (o.err || arg_at(c, 2)->type != VALUE_STRUCT)
+		return o;
+	if (c->n3 == WANT_NONE) {
+		c->unsure = is_ofd(c); /* younger kernels list the locks of an open file so */
+		return c->unsure ? succeeds(0) : fails(EINVAL);
+	}
+	wanted = (struct lock){ .owner = owner_of(c),
+				.exclusive = c->n3 == WANT_EXCLUSIVE,
+				.from = c->n1,
+				.to = c->n2 };
+	c->open = c->fd->open;
+	i = c->open->inode;
+	if (i && !c->quiet)
+		touch_lock(c, locks_of(c->m, i), wanted.exclusive, wanted.from, wanted.to);
+	if (i && i->locks) {
+		c->facts->nr_lock_owners = count_owners(i->locks, &wanted);
+		c->facts->lock_foretold = finds(c, i->locks, &wanted);
+	} else {
+		c->facts->lock_foretold = finds(c, &(struct lock_table){ 0 }, &wanted);
+	}
+	return o;
+}
+
+const struct call_row model_fcntl_getlk = { ask_getlk, NULL, NULL };
+const struct call_row model_fcntl_ofd_getlk = { ask_getlk, NULL, NULL };
+
+/* For the step. */
+
+void locks_collect(struct call *c)
+{
+	struct inode *i = c->open ? c->open->inode : NULL;
+	struct fd_table *owner = c->thread ? c->thread->files : NULL;
+	struct locker *l;
+
+	if (!i || !owner)
+		return;
+	end_lockers(c, locks_of(c->m, i), NULL);
+	if (!is_posix(c))
+		return;
+	l = find_locker(i->locks, owner);
+	if (!l && c->n3 != WANT_NONE) {
+		l = xcalloc(1, sizeof(*l));
+		res_init(c->m, &l->res, RES_LOCKER);
+		l->owner = owner;
+		l->next = i->locks->lockers;
+		i->locks->lockers = l;
+		owner->has_locks = true;
+		touch_use(c, &l->res, TOUCH_CREATE);
+	} else if (l) {
+		touch_use(c, &l->res, TOUCH_USE);
+	}
+	c->facts->locker = l ? &l->res : NULL;
+}
+
+bool locks_overlap(const struct call *first, const struct call *then, struct outcome foretold)
+{
+	if (!first->open || !then->open || first->open->inode != then->open->inode)
+		return false;
+	/* Of a lock that is found, all of its range is told. */
+	if (asks(then))
+		return (first->n1 == FLOCK_FROM) == (then->n1 == FLOCK_FROM);
+	if (first->n1 >= then->n2 || then->n1 >= first->n2)
+		return false;
+	if (foretold.err)
+		return first->n3 != WANT_EXCLUSIVE;
+	return first->n3 == WANT_EXCLUSIVE ||
+	       (first->n3 == WANT_SHARED && then->n3 == WANT_EXCLUSIVE);
+}
+
+bool locks_are_of(const struct call *c, const struct fd_table *t)
+{
+	bool whole = c->ev->row->id == SC_flock;
+	struct lock wanted = { .owner = whole ? c->fd->open : owner_of(c),
+			       .exclusive = c->n3 == WANT_EXCLUSIVE,
+			       .from = c->n1,
+			       .to = c->n2 };
+	const struct lock *l;
+
+	for (l = c->open->inode->locks->first; l; l = l->next) {
+		if (conflicts(l, &wanted) && (l->owner == t || fd_table_has(t, l->owner)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * That a lock was taken may be due to a program that the trace does not know. But
+ * first another call that overlapped this one may have taken it, or given it up.
+ */
+bool locks_fit(const struct call *c, struct outcome foretold)
+{
+	const struct event *ev = c->ev;
+
+	if (!c->open || !c->open->inode)
+		return true;
+	if (ev->outcome.err)
+		return ev->outcome.err != EAGAIN || foretold.err == EAGAIN;
+	return !asks(c) || c->facts->lock_foretold || arg_at(c, 3)->type != VALUE_STRUCT;
+}

@@ -267,6 +267,9 @@ static void clear_facts(struct facts *f)
 	f->offset = 0;
 	f->stream = NULL;
 	f->local_peer = f->mixed = false;
+	f->locker = NULL;
+	f->nr_lock_owners = 0;
+	f->lock_foretold = false;
 }
 
 static void release_facts(struct facts *f)
@@ -352,6 +355,8 @@ static void apply(struct call *c, const struct row_info *info)
 	struct tables *t = c->m->tables;
 
 	refs_collect(c, info, false);
+	if (row_class(c->ev->row) == C_LOCK)
+		locks_collect(c);
 	if (info->calls->apply)
 		info->calls->apply(c);
 	if (c->thread)
@@ -364,6 +369,8 @@ static void apply(struct call *c, const struct row_info *info)
 static void collect_unapplied(struct call *c, const struct row_info *info)
 {
 	refs_collect(c, info, false);
+	if (row_class(c->ev->row) == C_LOCK)
+		locks_collect(c);
 	if (c->ev->row->id == SC_io_uring_enter && c->thread)
 		uring_collect(c);
 }
@@ -467,6 +474,8 @@ static bool answer_fits(struct call *c, const struct row_info *info, struct outc
 
 	if (c->unsure || (ev->flags & EVENT_UNFINISHED && !(ev->row->class & A_ENTRY)))
 		return true;
+	if (row_class(ev->row) == C_LOCK && !locks_fit(c, foretold))
+		return false;
 	if (ev->outcome.err)
 		return error_fits(c, foretold);
 	if (foretold.err || !refs_fit(c, info))
@@ -555,20 +564,51 @@ const struct facts *fsmodel_try(struct fsmodel *m, struct event *ev)
 	return step(m, ev, true);
 }
 
-bool fsmodel_fits(struct fsmodel *m, struct event *ev)
+/* Asks what the kernel would answer and changes nothing. False: the model does not know the call, or its thread. */
+static bool ask_quietly(struct fsmodel *m, struct event *ev, struct call *c, struct outcome *ret)
 {
 	const struct row_info *info = info_of(m, ev);
 	struct thread *t = ids_get(&m->tables->threads, ev->tid);
+
+	if (!info || !t || t->ended || ev->row->sort == ROW_EVENT)
+		return false;
+	clear_facts(&m->tables->quiet);
+	begin_call(c, m, ev, true);
+	c->facts = &m->tables->quiet;
+	set_thread(c, t);
+	*ret = info->calls->ask(c);
+	return true;
+}
+
+bool fsmodel_fits(struct fsmodel *m, struct event *ev)
+{
+	struct outcome foretold;
 	struct call c;
 
-	if (!info || !t || t->ended || ev->row->sort == ROW_EVENT ||
-	    ev->outcome.err == ERRNO_UNKNOWN)
-		return true;
-	clear_facts(&m->tables->quiet);
-	begin_call(&c, m, ev, true);
-	c.facts = &m->tables->quiet;
-	set_thread(&c, t);
-	return answer_fits(&c, info, info->calls->ask(&c));
+	return ev->outcome.err == ERRNO_UNKNOWN || !ask_quietly(m, ev, &c, &foretold) ||
+	       answer_fits(&c, info_of(m, ev), foretold);
+}
+
+bool fsmodel_locks_meet(struct fsmodel *m, const struct event *first, const struct event *then)
+{
+	struct outcome foretold;
+	struct call one, other;
+
+	/* Events are only looked at by a quiet call. */
+	return ask_quietly(m, (struct event *)(uintptr_t)first, &one, &foretold) &&
+	       ask_quietly(m, (struct event *)(uintptr_t)then, &other, &foretold) &&
+	       locks_overlap(&one, &other, foretold);
+}
+
+bool fsmodel_locks_out(struct fsmodel *m, uint32_t tid, struct event *ev)
+{
+	const struct thread *t = ids_get(&m->tables->threads, tid);
+	struct outcome foretold;
+	struct call c;
+
+	return t && !t->ended && row_class(ev->row) == C_LOCK &&
+	       ask_quietly(m, ev, &c, &foretold) && foretold.err == EAGAIN &&
+	       locks_are_of(&c, t->files);
 }
 
 struct fsmodel_totals fsmodel_totals(const struct fsmodel *m)

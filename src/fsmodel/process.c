@@ -73,16 +73,7 @@ void thread_end(struct call *c, struct fsmodel *m, struct thread *t, bool keep)
 		at = &(*at)->next;
 	*at = t->next;
 	p->nr_threads--;
-	if (c) {
-		/* Locks and such go by the process that ends, not by the one whose event says so. */
-		struct process *proc = c->proc;
-
-		c->proc = p;
-		fd_table_drop(c, m, t->files);
-		c->proc = proc;
-	} else {
-		fd_table_drop(NULL, m, t->files);
-	}
+	fd_table_drop(c, m, t->files);
 	fs_drop(c, m, t->fs);
 	if (!p->nr_threads) {
 		if (c && c->proc == p)

@@ -20,6 +20,7 @@ enum res_kind {
 	RES_STREAM, /* what goes one way through a pipe, socket or eventfd */
 	RES_LOCKS, /* the locks of a file */
 	RES_STORAGE, /* all that is stored: what sync() writes out */
+	RES_LOCKER, /* who holds the POSIX locks that a descriptor table has on a file */
 	RES_KIND_MAX,
 };
 

@@ -69,10 +69,8 @@ static void put_open(const struct fsmodel *m, const struct open_file *o, struct 
 void fsmodel_res_name(const struct fsmodel *m, const struct res *res, struct buf *out)
 {
 	static const char *const kinds[RES_KIND_MAX] = {
-		[RES_MAP] = "map",
-		[RES_AIO] = "aio",
-		[RES_STREAM] = "stream",
-		[RES_LOCKS] = "locks",
+		[RES_MAP] = "map",     [RES_AIO] = "aio",	[RES_STREAM] = "stream",
+		[RES_LOCKS] = "locks", [RES_LOCKER] = "locker",
 	};
 
 	switch (res->kind) {

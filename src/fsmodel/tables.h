@@ -39,6 +39,7 @@ struct fd_table {
 	struct fd_slot *slots;
 	struct ids beyond; /* number -> descriptor, lowest bit: SLOT_CLOEXEC */
 	uint64_t nr_copies; /* descriptors that came from the table it was copied from */
+	bool has_locks; /* POSIX locks, which belong to tables: a close may drop some */
 };
 
 struct fd_table *fd_table_new(bool open_world);
@@ -47,6 +48,8 @@ struct fd_table *fd_table_copy(struct call *c, struct fd_table *t);
 /* Gives up a thread's part; the last closes all. c may be NULL when the model is freed. */
 void fd_table_drop(struct call *c, struct fsmodel *m, struct fd_table *t);
 struct descriptor *fd_table_get(const struct fd_table *t, int64_t number);
+/* Whether one of the table's descriptors is of this open file. */
+bool fd_table_has(const struct fd_table *t, const struct open_file *o);
 /* Closes every descriptor in [first, last] for which the mask of slot flags is set. */
 void fd_table_close_range(struct call *c, struct fd_table *t, uint32_t first, uint32_t last,
 			  uint8_t flags);
@@ -95,7 +98,6 @@ struct process {
 	struct space *space;
 	bool exiting; /* exit_group was called: its threads end one by one */
 	bool exec_seen; /* an execve that succeeded: the event `exec` only confirms it */
-	bool has_locks; /* POSIX locks: a close may drop some */
 };
 
 /* The thread of the event, made when it is not known. */
@@ -207,9 +209,20 @@ void uring_collect(struct call *c);
 
 /* Locks (lock.c). */
 
-void locks_drop_process(struct call *c, struct process *p, struct inode *i);
+/* A descriptor of the file is closed: the POSIX locks of the table go. */
+void locks_drop_table(struct call *c, const struct fd_table *t, struct inode *i);
 void locks_drop_open(struct call *c, struct open_file *o);
 void locks_free(struct fsmodel *m, struct lock_table *t);
+/* A call about POSIX locks has been asked: who holds those of its table is made, touched and told. */
+void locks_collect(struct call *c);
+/* Two calls about locks: whether the first, if it succeeds, could change what is foretold for the other. */
+bool locks_overlap(const struct call *first, const struct call *then, struct outcome foretold);
+/* The same for events (model.c). */
+bool fsmodel_locks_meet(struct fsmodel *m, const struct event *first, const struct event *then);
+/* Whether a lock that is in the way of the call's is one of the table, or of an open file in it. */
+bool locks_are_of(const struct call *c, const struct fd_table *t);
+/* Whether the call found the locks that it must have found, given that its outcome is possible. */
+bool locks_fit(const struct call *c, struct outcome foretold);
 
 /* Rows (calls.c). */
 

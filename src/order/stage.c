@@ -14,7 +14,7 @@ struct stage_rules {
 static const struct stage_rules rules_of[RES_KIND_MAX] = {
 	[RES_NAME] = { RULE_path_stage, RULE_path_seq }, [RES_FD] = { RULE_fd_stage, RULE_fd_seq },
 	[RES_HANDLE] = { RULE_fd_stage, RULE_MAX },	 [RES_MAP] = { RULE_fd_stage, RULE_MAX },
-	[RES_AIO] = { RULE_aio_stage, RULE_aio_seq },
+	[RES_AIO] = { RULE_aio_stage, RULE_aio_seq },	 [RES_LOCKER] = { RULE_fd_stage, RULE_MAX },
 };
 
 void stage_touch(struct touches *t, const struct touch *touch, const struct users *self,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/result.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -213,6 +214,34 @@ struct hash128 result_hash_names(const void *names, size_t len)
 	return sum;
 }
 
+/* Locks. */
+
+static struct hash128 hash_lock(uint64_t type, uint64_t start, uint64_t len)
+{
+	uint8_t bytes[24];
+
+	put_le64(bytes, type);
+	put_le64(bytes + 8, type == F_UNLCK ? 0 : start);
+	put_le64(bytes + 16, type == F_UNLCK ? 0 : len);
+	return hash_bytes(bytes, sizeof(bytes));
+}
+
+struct hash128 result_hash_lock(const struct k_flock *lock)
+{
+	return hash_lock((uint16_t)lock->l_type, (uint64_t)lock->l_start, (uint64_t)lock->l_len);
+}
+
+struct hash128 result_hash_no_lock(void)
+{
+	return hash_lock(F_UNLCK, 0, 0);
+}
+
+/* No lock ends before it begins. */
+struct hash128 result_hash_some_lock(void)
+{
+	return hash_lock(F_RDLCK, 0, UINT64_MAX);
+}
+
 /* Values. */
 
 static const struct value *find_field(uint16_t struct_id, const struct value *v, const char *name)
@@ -383,6 +412,18 @@ static bool hash_read(const struct row *row, uint64_t len, const struct value *a
 	return buf && struct_id == STRUCT_iovec && hash_vector(buf, len, ret);
 }
 
+static bool hash_lock_value(const struct value *v, struct hash128 *ret)
+{
+	uint64_t type, start, len;
+
+	if (!get_number(STRUCT_flock, v, "l_type", &type) ||
+	    !get_number(STRUCT_flock, v, "l_start", &start) ||
+	    !get_number(STRUCT_flock, v, "l_len", &len))
+		return false;
+	*ret = hash_lock(type, start, len);
+	return true;
+}
+
 static bool hash_out_struct(const struct row *row, const struct value *args, struct hash128 *ret)
 {
 	uint16_t struct_id;
@@ -398,6 +439,8 @@ static bool hash_out_struct(const struct row *row, const struct value *args, str
 	case STRUCT_dirent64:
 	case STRUCT_dirent_old:
 		return hash_dirents_value(struct_id, v, ret);
+	case STRUCT_flock:
+		return hash_lock_value(v, ret);
 	}
 	return false;
 }
@@ -415,6 +458,7 @@ bool result_hash(const struct row *row, const struct outcome *outcome, const str
 		return row->result == RESULT_BYTES_READ && hash_read(row, len, args, ret);
 	case C_META:
 	case C_DIR:
+	case C_LOCK:
 		return hash_out_struct(row, args, ret);
 	case C_NAME: /* readlink */
 	case C_XATTR:

@@ -7,6 +7,7 @@
  *   stat, statx         type, permissions, size of files and symlinks, rdev (a link elsewhere is none of the trace's)
  *   listings            names and types as a set: their order is the file system's own business
  *   readlink, xattrs    the bytes; lists of xattr names as a set
+ *   F_GETLK             type and range of the lock that was found, or that there is none
  *   anything else       nothing (times, inode numbers, block counts, addresses)
  */
 #ifndef PLAN_RESULT_H
@@ -18,6 +19,7 @@
 
 #include "base/attrs.h"
 #include "model/event.h"
+#include "model/kernel_structs.h"
 
 /*
  * False: there is nothing to compare, or what there is was not kept. Data that
@@ -48,6 +50,10 @@ struct hash128 result_hash_dirents(const void *records, size_t len);
 MUST_CHECK bool result_find_dirent(const void *records, size_t len, bool old, const char *name,
 				   struct hash128 *ret);
 struct hash128 result_hash_names(const void *names, size_t len);
+/* ... and the answer of F_GETLK: the lock, and what it comes to if only the fact counts. */
+struct hash128 result_hash_lock(const struct k_flock *lock);
+struct hash128 result_hash_no_lock(void);
+struct hash128 result_hash_some_lock(void);
 
 /* For sums of listings. */
 static inline void result_add(struct hash128 *sum, struct hash128 more)

@@ -177,6 +177,11 @@ void build_more(struct builder *b)
 	case SC_ioctl_fideduperange:
 		build_dedupe(b);
 		break;
+	case SC_fcntl_getlk:
+	case SC_fcntl_ofd_getlk:
+		b->a->out = (void *)(uintptr_t)b->a->regs[2];
+		b->a->out_bytes = sizeof(struct k_flock);
+		break;
 	case SC_mac_fcntl_preallocate:
 		build_fstore(b);
 		break;

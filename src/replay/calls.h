@@ -46,6 +46,7 @@ void replay_plan_umask(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_drop(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_handle(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_open(struct lane *l, struct ready *a, struct outcome *out);
+void replay_plan_locker(struct lane *l, struct ready *a, struct outcome *out);
 /* Without maps what was stored through them is written: calls that say where that is. */
 bool call_follows_maps(const struct row *row);
 void replay_map_store(struct lane *l, struct ready *a, struct outcome *out);

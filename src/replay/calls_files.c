@@ -248,7 +248,10 @@ void replay_fcntl_dupfd_cloexec(struct lane *l, struct ready *a, struct outcome 
 	replay_fcntl_dupfd(l, a, out);
 }
 
-/* All lanes are one process here: locks belong to open files instead, so that they still exclude. */
+/*
+ * All lanes are one process here: locks belong to open files instead. Those of a
+ * process are of an open file that stands for it (replay_plan_locker()).
+ */
 static void lock(struct ready *a, int cmd, struct outcome *out)
 {
 	struct k_flock *lock = (struct k_flock *)a->regs[2];

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -112,6 +113,8 @@ void replay_plan_drop(struct lane *l, struct ready *a, struct outcome *out)
 	struct slot *s = call_slot(l, a, 0);
 	int fd = s ? slot_swap_fd(l->run, s, -1) : -1;
 
+	if (fd >= 0 && UNLIKELY(atomic_exchange(&s->borrows_locks, false)))
+		(void)fcntl(fd, F_OFD_SETLK, &(struct flock){ .l_type = F_UNLCK });
 	/* What could not be opened cannot be missed. */
 	call_set(out, fd < 0 ? 0 : close(fd));
 }
@@ -132,6 +135,33 @@ void replay_plan_handle(struct lane *l, struct ready *a, struct outcome *out)
 {
 	fill_slot(l, call_slot(l, a, 1), open((char *)a->regs[0], O_PATH | O_DIRECTORY | O_CLOEXEC),
 		  out);
+}
+
+/*
+ * Locks of lockers exclude each other as those of processes do, for each has an
+ * open file of its own. It is open in both ways, if that may be, as the process may
+ * come to lock through another descriptor. Where the file cannot be opened again
+ * the program's own open file has to do.
+ */
+void replay_plan_locker(struct lane *l, struct ready *a, struct outcome *out)
+{
+	struct slot *s = call_slot(l, a, 1);
+	int of = (int)a->regs[0], flags = fcntl(of, F_GETFL), fd = -1;
+	char name[16];
+
+	if (flags >= 0 && l->run->fds_fd >= 0) {
+		(void)snprintf(name, sizeof(name), "%d", of);
+		fd = openat(l->run->fds_fd, name, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (fd < 0)
+			fd = openat(l->run->fds_fd, name,
+				    (flags & O_ACCMODE) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	}
+	if (fd < 0) {
+		fd = fcntl(of, F_DUPFD_CLOEXEC, 0);
+		if (s && fd >= 0)
+			atomic_store(&s->borrows_locks, true);
+	}
+	fill_slot(l, s, fd, out);
 }
 
 /* A file of the tree is opened; anything else (a terminal, a pipe, a socket) becomes the null device. */

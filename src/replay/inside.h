@@ -37,6 +37,7 @@ struct slot {
 	/* ... and of its pages, if they are private, what was taken from the budget. */
 	_Atomic uint64_t taken_bytes;
 	_Atomic bool is_private;
+	_Atomic bool borrows_locks; /* a locker that is the program's own open file */
 	_Atomic uint32_t nr_rings; /* of lanes, in which the descriptor is registered (batch.h) */
 	struct flight *_Atomic flight; /* of an io_uring or an aio context (flight.h) */
 	struct ring_files *_Atomic files; /* of an io_uring; belongs to the run */

@@ -33,7 +33,7 @@
 
 #define RIG_ACTIONS 512
 #define RIG_LANES 64
-#define RIG_KINDS 11
+#define RIG_KINDS RES_KIND_MAX
 #define RIG_RES 64
 
 struct rig {

@@ -523,6 +523,102 @@ static void test_locks(void **state)
 	assert_true(how(RES_LOCKS) & TOUCH_WRITE);
 }
 
+#define LOCK_OF(type, start, len)                                                                  \
+	"{l_type=" type ", l_whence=SEEK_SET, l_start=" #start ", l_len=" #len "}"
+#define LOCK(type, start, len) "fcntl_setlk(fd=3, arg=" LOCK_OF(type, start, len) ")"
+#define ASK(type, start, len, found)                                                               \
+	"fcntl_getlk(fd=3, arg=" LOCK_OF(type, start, len) ", arg_after=" found ") = 0"
+
+/* Locks belong to descriptor tables, and so does who holds them. */
+static void test_lockers(void **state)
+{
+	const struct res *first;
+
+	(void)state;
+	ok(OPEN("/a", "O_RDWR|O_CREAT", 3));
+	ok(LOCK("F_UNLCK", 0, 0) " = 0");
+	assert_null(facts->locker);
+	ok(LOCK("F_WRLCK", 0, 10) " = 0");
+	assert_true(how(RES_LOCKER) & TOUCH_CREATE);
+	first = facts->locker;
+	ok("clone(flags=CLONE_FILES|SIGCHLD, stack=0) = 2");
+	ok("fork() = 3");
+	ok("2/2 " LOCK("F_WRLCK", 10, 5) " = 0");
+	assert_ptr_equal(facts->locker, first);
+	assert_int_equal(how(RES_LOCKER), TOUCH_USE);
+	ok("3/3 " LOCK("F_RDLCK", 12, 1) " = -1 EAGAIN");
+	assert_false(facts->unexplained);
+	assert_ptr_not_equal(facts->locker, first);
+	/* What both have locked is one lock. */
+	ok("3/3 " ASK("F_RDLCK", 0, 0, LOCK_OF("F_WRLCK", 0, 15)));
+	assert_true(facts->lock_foretold);
+	assert_int_equal(facts->nr_lock_owners, 1);
+	expect_range(RES_LOCKS, TOUCH_READ, 0, (uint64_t)INT64_MAX + 1);
+	ok(OPEN("/a", "O_PATH", 4));
+	ok("close(fd=4) = 0");
+	assert_false(how(RES_LOCKER));
+	ok("2/2 exit_group(status=0) = ?");
+	assert_false(how(RES_LOCKER));
+	ok(OPEN("/a", "O_RDONLY", 4));
+	ok("close(fd=4) = 0");
+	assert_ptr_equal(touched(RES_LOCKER, 0)->res, first);
+	assert_true(how(RES_LOCKER) & TOUCH_DELETE);
+	ok("3/3 " LOCK("F_RDLCK", 12, 1) " = 0");
+	ok("3/3 exit_group(status=0) = ?");
+	assert_true(how(RES_LOCKER) & TOUCH_DELETE);
+}
+
+/* What others find tells when a lock was taken and given up. */
+static void test_answers_about_locks(void **state)
+{
+	(void)state;
+	ok(OPEN("/a", "O_RDWR|O_CREAT", 3));
+	ok("fork() = 2");
+	assert_false(fits("2/2 " LOCK("F_WRLCK", 0, 10) " = -1 EAGAIN"));
+	assert_false(fits("2/2 " ASK("F_WRLCK", 0, 0, LOCK_OF("F_WRLCK", 0, 10))));
+	ok(LOCK("F_RDLCK", 0, 10) " = 0");
+	assert_true(fits("2/2 " LOCK("F_WRLCK", 0, 10) " = -1 EAGAIN"));
+	assert_false(fits("2/2 " ASK("F_WRLCK", 0, 0, LOCK_OF("F_WRLCK", 0, 10))));
+	assert_true(fits("2/2 " ASK("F_WRLCK", 0, 0, LOCK_OF("F_RDLCK", 0, 10))));
+	/* One that the trace does not know of is in the way: nothing else explains it. */
+	ok("2/2 " LOCK("F_RDLCK", 0, 10) " = -1 EAGAIN");
+	assert_true(facts->unexplained);
+	ok("2/2 " LOCK("F_RDLCK", 0, 10) " = 0");
+	ok("fork() = 4");
+	ok("4/4 " ASK("F_WRLCK", 0, 0, LOCK_OF("F_RDLCK", 0, 10)));
+	assert_int_equal(facts->nr_lock_owners, 2);
+	/* It got what both have: they must have given it up, and all else there. */
+	contradicts("4/4 " LOCK("F_WRLCK", 5, 1) " = 0", CONTRADICTION_ERROR);
+	assert_true(facts->repaired);
+	assert_true(how(RES_LOCKER) & TOUCH_DELETE);
+	ok("4/4 " LOCK("F_WRLCK", 0, 10) " = 0");
+}
+
+static bool blocks(uint32_t tid, const char *text)
+{
+	struct event ev = make(text);
+
+	return fsmodel_locks_out(m, tid, &ev);
+}
+
+static void test_who_is_in_the_way(void **state)
+{
+	(void)state;
+	ok(OPEN("/a", "O_RDWR|O_CREAT", 3));
+	ok(LOCK("F_WRLCK", 0, 10) " = 0");
+	ok("fork() = 2");
+	ok("2/2 " OPEN("/a", "O_RDWR", 4));
+	assert_true(blocks(1, "2/2 " LOCK("F_RDLCK", 9, 1) " = 0"));
+	assert_false(blocks(1, "2/2 " LOCK("F_RDLCK", 10, 1) " = 0"));
+	assert_false(blocks(2, "2/2 " LOCK("F_RDLCK", 9, 1) " = 0"));
+	ok("flock(fd=3, op=LOCK_EX) = 0");
+	/* Both have the open file. */
+	assert_true(blocks(1, "2/2 flock(fd=4, op=LOCK_EX) = 0"));
+	assert_true(blocks(2, "2/2 flock(fd=4, op=LOCK_EX) = 0"));
+	ok("2/2 close(fd=3) = 0");
+	assert_false(blocks(2, "2/2 flock(fd=4, op=LOCK_EX) = 0"));
+}
+
 static void test_directories_of_a_process(void **state)
 {
 	const struct res *cwd;
@@ -643,6 +739,9 @@ int main(void)
 		TEST(test_requests),
 		TEST(test_ring),
 		TEST(test_locks),
+		TEST(test_lockers),
+		TEST(test_answers_about_locks),
+		TEST(test_who_is_in_the_way),
 		TEST(test_directories_of_a_process),
 		TEST(test_asking_changes_nothing),
 		cmocka_unit_test(test_hostile_events),
