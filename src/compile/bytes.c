@@ -264,7 +264,7 @@ static bool reads_unknown(const struct bytes *b, const struct event *ev, const s
 
 bool bytes_step(struct bytes *b, const struct event *ev, const struct facts *facts)
 {
-	bool unknown = reads_unknown(b, ev, facts), lacks = unknown, asked = false;
+	bool unknown = facts->mixed || reads_unknown(b, ev, facts), lacks = unknown, asked = false;
 
 	if (!writes_bytes(ev))
 		return unknown;
@@ -274,7 +274,7 @@ bool bytes_step(struct bytes *b, const struct event *ev, const struct facts *fac
 		if (!(touch->how & TOUCH_WRITE) || !has_bytes(touch->res))
 			continue;
 		if (!asked)
-			lacks = lacks || event_lacks_data(ev) || shifts_bytes(ev) || facts->mixed;
+			lacks = lacks || event_lacks_data(ev) || shifts_bytes(ev);
 		asked = true;
 		/* Somewhere in the file: what was unknown stays so. */
 		if (touch->to == TOUCH_TO_END && !(touch->how & TOUCH_SIZE_WRITE) && !lacks)

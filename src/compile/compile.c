@@ -20,6 +20,16 @@ static void forget(void *arg, struct res *res, struct res *heir)
 	order_forget(c->order, res, heir);
 }
 
+static const uint8_t *load_piece(void *arg, const struct blob_ref *ref, uint64_t len)
+{
+	const struct compiler *c = arg;
+	struct data d = { .len_bytes = len, .kept_bytes = len, .refs = ref };
+	const uint8_t *bytes;
+	size_t got;
+
+	return trace_load_piece(c->trace, &d, 0, &bytes, &got, NULL) > 0 ? bytes : NULL;
+}
+
 /* Trees. */
 
 static bool is_initial(const struct item *item)
@@ -361,6 +371,7 @@ static int open_model(struct compiler *c, struct err *err)
 {
 	struct fsmodel_options o = { .forget = forget,
 				     .forget_arg = c,
+				     .loader = { .load = load_piece, .arg = c },
 				     .max_absent = c->options->max_absent };
 	struct buf text = { 0 };
 	const char *uid;

@@ -243,10 +243,30 @@ static bool locks_meet(struct fsmodel *m, const struct event *first, const struc
 	return first->pid == then->pid && row_class(first->row) == C_DESC;
 }
 
+/* Whether it takes bytes out of the stream. */
+static bool reads_from(const struct fsmodel *m, const struct event *ev, const struct stream *s)
+{
+	const struct row_info *info = &m->tables->rows[ev->row->id];
+	const struct thread *t = ids_get(&m->tables->threads, ev->tid);
+
+	for (unsigned int n = 0; t && n < ev->row->nr_args; n++) {
+		const struct descriptor *d;
+
+		if (!(info->fd_args & (1u << n)))
+			continue;
+		d = fd_table_get(t->files, value_int_or(&ev->args[n], -1));
+		if (d && d->open->in == s && ev->outcome.ret > 0)
+			return true;
+	}
+	return false;
+}
+
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then)
 {
 	if (!calls_of(m, then) || fsmodel_only_looks(m, first) || first->tid == then->tid)
 		return false;
+	if (m->tables->contended)
+		return reads_from(m, first, m->tables->contended);
 	if (row_class(first->row) == C_NAME && first->row->id != SC_exchangedata)
 		return names_meet(m, first, then);
 	if (row_class(first->row) == C_LOCK || row_class(then->row) == C_LOCK)

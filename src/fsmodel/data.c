@@ -88,6 +88,28 @@ void grow_to(struct call *c, struct inode *i, uint64_t end)
 
 /* Streams. */
 
+/* Other threads may use the same end of the stream meanwhile. */
+static bool is_shared(const struct call *c, const struct transfer *t, const struct stream *s)
+{
+	const struct open_file *o = t->d->open;
+
+	return (t->write ? s->writers : s->readers) > 1 || o->refs > 1 || t->d->refs > 1 ||
+	       c->thread->files->refs > 1;
+}
+
+/* What the call read is what the stream has next. */
+static enum held_answer ask_held(const struct call *c, const struct transfer *t,
+				 const struct stream *s)
+{
+	int64_t ret = c->ev->outcome.ret;
+
+	if (c->m->options.execute || ret <= 0 || c->ev->outcome.err || s->counter ||
+	    (!is_shared(c, t, s) && !held_is_mixed(&s->held, s->read, s->read + (uint64_t)ret)))
+		return HELD_SAME;
+	return held_compare(&s->held, &c->m->options.loader, &c->m->tables->held_room, c->ev,
+			    s->read, (uint64_t)ret);
+}
+
 static struct outcome ask_stream_read(struct call *c, struct transfer *t, struct stream *s)
 {
 	uint64_t available = s->written > s->read ? s->written - s->read : 0;
@@ -108,8 +130,10 @@ static struct outcome ask_stream_read(struct call *c, struct transfer *t, struct
 	if (c->m->options.execute && !available && s->writers && t->count)
 		return fails(EAGAIN);
 	/* It may have come when less was there. */
-	if (!c->m->options.execute && ret > 0 && (uint64_t)ret <= available)
+	if (!c->m->options.execute && ret > 0 && (uint64_t)ret <= available) {
+		c->held = s->res.real ? ask_held(c, t, s) : HELD_SAME;
 		return succeeds(ret);
+	}
 	return succeeds((int64_t)(t->count < available ? t->count : available));
 }
 
@@ -147,10 +171,12 @@ static void apply_stream(struct call *c, const struct transfer *t, uint64_t done
 	c->facts->local_peer = !s->foreign;
 	if (t->write) {
 		touch_add(c, &s->res, TOUCH_WRITE, s->written, s->written + done);
+		if (s->res.real && !s->counter)
+			held_put(&s->held, c->ev, s->written, done, is_shared(c, t, s));
 		s->written += done;
-		c->facts->mixed |= s->writers > 1 || o->refs > 1 || t->d->refs > 1;
 		return;
 	}
+	c->facts->mixed |= c->held != HELD_SAME;
 	/* Its writers went untold (killed, not traced): a replay's are still there, and its reader would wait. */
 	if (!done && t->count && s->writers && !s->counter)
 		s->res.real = false;
@@ -167,6 +193,7 @@ static void apply_stream(struct call *c, const struct transfer *t, uint64_t done
 		return;
 	}
 	s->read += done;
+	held_drop(&s->held, s->read);
 	if (s->read > s->written && !s->foreign && !s->packets)
 		contradict(c, CONTRADICTION_SIZE, false,
 			   "%llu bytes were read before they were written",

@@ -28,8 +28,8 @@
  *
  * Names in events and trees (paths, listings, texts of symlinks, addresses of
  * sockets) must have their bytes: data that stands in the trace's blobs is loaded by the caller.
- * What has none is taken as unknown; the contents of reads and writes are never
- * looked at.
+ * What has none is taken as unknown. The contents of reads and writes are looked at
+ * only where they tell in which order several threads used a pipe (held.h).
  *
  * A model belongs to one thread.
  */
@@ -40,6 +40,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "fsmodel/held.h"
 #include "fsmodel/res.h"
 #include "model/event.h"
 
@@ -63,6 +64,8 @@ struct fsmodel_options {
 	 */
 	void (*forget)(void *arg, struct res *res, struct res *heir);
 	void *forget_arg;
+	/* For what goes through pipes that several threads use. May be empty: then nobody knows. */
+	struct held_loader loader;
 };
 
 struct fsmodel *fsmodel_new(const struct fsmodel_options *options);
@@ -137,7 +140,11 @@ struct facts {
 	uint64_t offset;
 	struct res *stream; /* that a pipe, socket or eventfd call read or wrote */
 	bool local_peer; /* the other end of the stream is in the trace */
-	bool mixed; /* others could write to the stream at the same time: who was first is not known */
+	/*
+	 * Bytes of a stream were read that others could read or write at the same time, and
+	 * what they are does not tell who was first.
+	 */
+	bool mixed;
 	/* Of a call about POSIX locks: RES_LOCKER, NULL where the call has nothing to do with one. */
 	struct res *locker;
 	/* Of F_GETLK: whose locks are in the way of what is asked for (0, 1, 2: several); the answer is as foretold. */

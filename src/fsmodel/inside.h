@@ -287,6 +287,8 @@ struct call {
 	bool want_ok; /* the event says that it succeeded; with execute: true */
 	bool unsure; /* ask() met what the model cannot know: any outcome is as foretold */
 	bool any_ret; /* ask() knows that it succeeds, but not what it returns */
+	/* Of a read from a pipe: what came back is next in it, or not, or nobody else could take it. */
+	enum held_answer held;
 	/* What ask() found for apply(). */
 	struct found at, at2;
 	struct descriptor *fd, *fd2;

@@ -472,6 +472,7 @@ static bool answer_fits(struct call *c, const struct row_info *info, struct outc
 {
 	const struct event *ev = c->ev;
 
+	c->m->tables->contended = NULL;
 	if (c->unsure || (ev->flags & EVENT_UNFINISHED && !(ev->row->class & A_ENTRY)))
 		return true;
 	if (row_class(ev->row) == C_LOCK && !locks_fit(c, foretold))
@@ -480,6 +481,10 @@ static bool answer_fits(struct call *c, const struct row_info *info, struct outc
 		return error_fits(c, foretold);
 	if (foretold.err || !refs_fit(c, info))
 		return false;
+	if (c->held == HELD_OTHER) {
+		c->m->tables->contended = c->t1.d->open->in;
+		return false;
+	}
 	return c->any_ret || foretold.ret == ev->outcome.ret;
 }
 
@@ -648,6 +653,7 @@ void fsmodel_free(struct fsmodel *m)
 	release_facts(&m->facts);
 	release_facts(&m->tables->quiet);
 	VEC_RELEASE(&m->tables->graves);
+	buf_release(&m->tables->held_room);
 	free(m->tables);
 	buf_release(&m->why);
 	free(m);

@@ -77,6 +77,7 @@ void stream_unref(struct call *c, struct fsmodel *m, struct stream *s)
 		touch_use(c, &s->res, TOUCH_DELETE);
 	unlist_passing(m, s);
 	VEC_RELEASE(&s->passed);
+	held_release(&s->held);
 	res_bury(m, &s->res, NULL);
 }
 

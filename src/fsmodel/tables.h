@@ -122,6 +122,7 @@ struct stream {
 	bool foreign; /* somebody outside the trace may have the other end */
 	bool counter; /* an eventfd: a read takes all */
 	bool packets; /* a read may drop bytes */
+	struct held_bytes held; /* of a pipe whose bytes a replay has too */
 	VEC(struct open_file *) passed; /* by SCM_RIGHTS, not yet received */
 	struct stream *next, *prev; /* of those in which something was passed */
 };
@@ -254,6 +255,9 @@ struct tables {
 	uint32_t next_pid; /* for execute */
 	struct handle *root; /* of processes that come from nowhere */
 	struct facts quiet; /* of fsmodel_fits(): thrown away */
+	struct buf held_room;
+	/* The last event that did not fit read other bytes than this holds: only another reader can help. */
+	const struct stream *contended;
 	VEC(struct grave) graves;
 	struct outcome result; /* of the call in progress, as apply() knows it */
 };

@@ -17,6 +17,8 @@ static void init_state(struct touches *t, struct state *s)
 	case RES_STREAM:
 	case RES_LOCKS:
 		((struct stream_state *)s)->ranges.budget = &t->budget;
+		rw_init(&((struct stream_state *)s)->reads);
+		rw_init(&((struct stream_state *)s)->writes);
 		break;
 	case RES_FILE: /* file.c does it */
 		break;
@@ -54,6 +56,8 @@ static void free_state(struct state *s)
 	case RES_LOCKS:
 		ranges_release(&((struct stream_state *)s)->ranges);
 		users_release(&((struct stream_state *)s)->ends);
+		rw_release(&((struct stream_state *)s)->reads);
+		rw_release(&((struct stream_state *)s)->writes);
 		break;
 	default:
 		rw_release(&((struct stage_state *)s)->rw);
@@ -101,9 +105,17 @@ static void real_stream_touch(struct touches *t, const struct touch *touch,
 			      const struct sink *sink)
 {
 	struct sink starts = *sink;
+	struct stream_state *s = state_of(t, touch->res, sizeof(*s));
 
 	if (touch->res->real)
 		starts.started_since_ns = in->self.enter_ns + 1;
+	/* Who reads which bytes, and whose are where, through whatever open file. */
+	if (touch->res->real && has_rule(t, RULE_offset_seq)) {
+		if (touch->how & TOUCH_READ)
+			rw_next(&s->reads, &self->one, sink, RULE_offset_seq);
+		if (touch->how & TOUCH_WRITE)
+			rw_next(&s->writes, &self->one, sink, RULE_offset_seq);
+	}
 	stream_touch(t, touch, self, &starts);
 }
 

@@ -33,6 +33,7 @@ struct stream_state {
 	struct state state;
 	struct ranges ranges;
 	struct users ends; /* who made it, and who closed an end of it */
+	struct rw reads, writes; /* of a real stream: the last of each */
 };
 
 struct touches {

@@ -126,6 +126,8 @@ same pipeline 'i=0; while [ $i -lt 500 ]; do echo $((i * 7 % 90)); i=$((i + 1));
       mkfifo p; cat all >p & wc -l <p >lines; wait; rm p'
 same pipes "$PIPES"
 same locks "$LOCKS"
+same threads-on-a-pipe "$SHARED_PIPES threads"
+same processes-on-a-pipe "$SHARED_PIPES processes"
 same pipe-of-tar "$tree; tar -cf - t | gzip -1 | cat >x.tgz; gzip -dc <x.tgz | (mkdir y; cd y; tar -xf -)
       seq 1 40000 >n; sort -r n | head -n 5 >top; yes | head -n 100000 >y1; sort <n | tee m | md5sum >sum" tar gzip seq md5sum
 same substitution 'echo "while read -r a; do echo \"\$a\"; done < <(printf \"1\n2\n3\n\") >x

@@ -180,6 +180,23 @@ END
 run 0 compile -fv --json again.trace && json 'd["swapped"] == 0 and d["contradictions"] == {}'
 ok $? 'one that what came between explains stays where it is'
 
+# Who read which bytes of a pipe: what returned first is not what was read first.
+make readers <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+7/7 #1 500+0 thread_start(parent=0, clone_flags=0, comm="a", how=launch)
+7/8 #2 600+0 thread_start(parent=7, clone_flags=CLONE_VM|CLONE_FILES|CLONE_FS|CLONE_THREAD, comm="a", how=clone)
+7/7 #3 1000+100 pipe2(pipefd=[3, 4], flags=0) = 0
+7/7 #4 2000+100 write(fd=4, buf="one", count=3) = 3
+7/7 #5 3000+100 write(fd=4, buf="two", count=3) = 3
+7/7 #6 4000+100 read(fd=3, buf="two", count=3) = 3
+7/8 #7 3500+900 read(fd=3, buf="one", count=3) = 3
+END
+run 0 compile -fv --json readers.trace && json 'd["swapped"] == 1 and d["contradictions"] == {} and d["unverifiable"] == 0'
+ok $? 'of readers of a pipe the one goes first whose bytes are next'
+sed '1d; /read/s/"two"/"six"/' readers.txt | make strange
+run 0 compile -fv --json strange.trace && json 'd["swapped"] == 1 and d["unverifiable"] == 1'
+ok $? 'a reader whose bytes are nowhere next is not verified, and counted'
+
 # One process makes another and waits for it: 100 ms, mkdir, 200 ms, fork; 100 ms, mkdir, 500 ms, end; 50 ms.
 make family <<'END'
 tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})

@@ -117,12 +117,12 @@ static void test_streams(void **state)
 	struct bytes b = { 0 };
 
 	(void)state;
-	write_at(&b, 0, 4, true);
-	mixed = true;
-	write_at(&b, 4, 8, true);
-	mixed = false;
+	write_at(&b, 0, 8, true);
 	assert_true(is_known(&b, 0, 4));
+	mixed = true;
 	assert_false(is_known(&b, 4, 8));
+	mixed = false;
+	assert_true(is_known(&b, 4, 8));
 	stream.real = false;
 	assert_false(is_known(&b, 0, 4));
 	stream.real = true;
