@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/strings.h"
@@ -106,8 +107,10 @@ static const struct option_spec specs[] = {
 	OPT_SIZE(0, "max-memory", "SIZE", struct options, max_memory_bytes,
 		 "let lanes, private maps and pipes use no more memory than this, and memfds too",
 		 .default_text = "a quarter of what is available"),
-	OPT_DURATION(0, "stall-timeout", "TIME", struct options, stall_ns,
-		     "end the run when nothing moved for so long"),
+	OPT_DURATION(
+		0, "stall-timeout", "TIME", struct options, stall_ns,
+		"end the run when all lanes have waited for each other for this long, 0: never",
+		.default_text = "60s"),
 	OPT_FLAG(0, "no-check", struct options, no_check,
 		 "do not go through the plan first to prove that it can come to an end"),
 	OPT_U64(0, "perturb", "SEED", struct options, perturb,
@@ -403,7 +406,9 @@ const struct command command_replay = {
 	.options = specs,
 	.nr_options = ARRAY_LEN(specs),
 	.options_size = sizeof(struct options),
-	.defaults = &(
-		const struct options){ .loops = 1, .top = 10, .min_free_bytes = RUN_FREE_DEFAULT },
+	.defaults = &(const struct options){ .loops = 1,
+					     .top = 10,
+					     .min_free_bytes = RUN_FREE_DEFAULT,
+					     .stall_ns = 60 * NS_PER_S },
 	.run = replay_run,
 };

@@ -179,6 +179,11 @@ struct history *history_new(const char *const *plans, unsigned int nr_plans,
 		if (atomic_load(&res->mismatches[i].whole))
 			want(h, res->mismatches[i].lane, res->mismatches[i].nr, 0);
 	}
+	for (i = 0; i < res->nr_waits && i < RUN_WAITS_KEPT; i++) {
+		want(h, res->waits[i].lane, res->waits[i].nr, 0);
+		if (res->waits[i].phase == RUN_LANE_EDGE)
+			want(h, res->waits[i].edge_lane, res->waits[i].edge_nr, 0);
+	}
 	for (step = 0; step <= HISTORY_STEPS && h->entries.nr_live; step++) {
 		read_plans(h, plans, nr_plans, step);
 		if (step < HISTORY_STEPS)

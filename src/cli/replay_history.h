@@ -24,7 +24,7 @@ struct history_action {
 	struct run_edge edges[HISTORY_EDGES];
 };
 
-/* Of the first `top` mismatches. What cannot be read is left out: a report must come in any case. */
+/* Of the first `top` mismatches, and of the lanes that waited in a run that stalled. What cannot be read is left out: a report must come in any case. */
 struct history *history_new(const char *const *plans, unsigned int nr_plans,
 			    const struct run_result *res, uint64_t top);
 void history_free(struct history *h);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/strings.h"
 #include "cli/replay_put.h"
+#include "cli/replay_waits.h"
 #include "model/vocab.h"
 #include "order/order.h"
 
@@ -19,7 +20,7 @@ const char *const replay_end_words[] = {
 	[RUN_FULL] = "target full",
 };
 
-static const char *const phase_words[] = {
+const char *const replay_phase_words[] = {
 	[RUN_LANE_IDLE] = "has not begun",
 	[RUN_LANE_EDGE] = "waits for",
 	[RUN_LANE_TIME] = "waits for its time",
@@ -139,7 +140,7 @@ void replay_put_lanes(const struct run_result *res, uint32_t max, struct buf *b)
 			b, "lane %u, action %llu (#%llu %s) %s", i,
 			(unsigned long long)atomic_load_explicit(&s->nr_done, memory_order_relaxed),
 			(unsigned long long)atomic_load_explicit(&s->seq, memory_order_relaxed),
-			row ? row->name : "none", phase_words[phase]);
+			row ? row->name : "none", replay_phase_words[phase]);
 		if (phase == RUN_LANE_EDGE)
 			buf_printf(b, " lane %u, action %llu",
 				   atomic_load_explicit(&s->edge_lane, memory_order_relaxed),
@@ -320,6 +321,7 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	buf_printf(&b, "%-22s%llu of %llu, %llu made; %s\n", "actions",
 		   (unsigned long long)res->nr_done, (unsigned long long)res->nr_actions,
 		   (unsigned long long)res->nr_made, replay_end_words[res->end]);
+	replay_put_waits(res, o->history, &b);
 	put_not_made(res, &b);
 	if (res->nr_setup) {
 		buf_printf(&b, "%-22s%llu actions before the clock started, ", "state made ready",
@@ -580,6 +582,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 		json_kv_u64(w, run_mismatch_keys[i], atomic_load(&res->mismatches_by_kind[i]));
 	json_object_end(w);
 	json_mismatches(w, res, o);
+	replay_json_waits(w, res, o->history);
 	json_kv_u64(w, "elapsed_ns", res->elapsed_ns);
 	json_kv_u64(w, "original_elapsed_ns", res->original_elapsed_ns);
 	json_kv_u64(w, "predicted_elapsed_ns", res->predicted_ns);

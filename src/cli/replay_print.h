@@ -28,5 +28,6 @@ void replay_put_mismatch(const struct run_mismatch *m, const struct mismatch_vie
 void replay_put_lanes(const struct run_result *res, uint32_t max, struct buf *b);
 
 extern const char *const replay_end_words[];
+extern const char *const replay_phase_words[]; /* of enum run_lane_phase */
 
 #endif

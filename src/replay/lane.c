@@ -479,8 +479,10 @@ void *lane_main(void *arg)
 {
 	struct lane *l = arg;
 	struct run *run = l->run;
-	bool ready = set_up(l);
+	bool ready;
 
+	atomic_store_explicit(&l->state->tid, gettid(), memory_order_relaxed);
+	ready = set_up(l);
 	atomic_fetch_add(&run->nr_set_up, 1);
 	sync_futex_wake(&run->nr_set_up);
 	if (wait_to_go(l) && ready) {

@@ -19,11 +19,12 @@
 #include "base/mem.h"
 #include "plan/plan.h"
 #include "replay/inside.h"
+#include "replay/stall.h"
 
 #define POLL_MS 20
 #define FREE_PART 64
 #define FREE_MAX_BYTES ((uint64_t)64 << 20)
-#define STALL_NS (10 * NS_PER_S)
+#define TELL_NS (10 * NS_PER_S)
 /* A process that was asked to end and does not is ended. */
 #define GRACE_NS (3 * NS_PER_S)
 
@@ -116,6 +117,7 @@ struct watch {
 	struct run_result *res;
 	pid_t pid;
 	uint64_t done_seen, moved_ns, told_ns, stopped_ns;
+	struct stall stall;
 	uint64_t nr_mismatches_told;
 };
 
@@ -136,7 +138,7 @@ static void ask_to_stop(struct watch *x, enum run_end why)
 	atomic_compare_exchange_strong(&x->res->stop, &none, (uint32_t)why);
 }
 
-static void look_for_stall(struct watch *x, uint64_t now_ns)
+static void look_for_pause(struct watch *x, uint64_t now_ns)
 {
 	uint64_t done = count_done(x->res);
 
@@ -145,12 +147,10 @@ static void look_for_stall(struct watch *x, uint64_t now_ns)
 		x->moved_ns = x->told_ns = now_ns;
 		return;
 	}
-	if (now_ns - x->told_ns >= STALL_NS && x->w->stalled) {
+	if (now_ns - x->told_ns >= TELL_NS && x->w->stalled) {
 		x->told_ns = now_ns;
 		x->w->stalled(x->w->arg, x->res, now_ns - x->moved_ns);
 	}
-	if (x->o->stall_ns && now_ns - x->moved_ns >= x->o->stall_ns)
-		ask_to_stop(x, RUN_STALLED);
 }
 
 static void set_reserve(struct watch *x)
@@ -205,7 +205,10 @@ static void look(struct watch *x)
 
 	if (x->w->want_stop && x->w->want_stop(x->w->arg))
 		ask_to_stop(x, RUN_INTERRUPTED);
-	look_for_stall(x, now_ns);
+	look_for_pause(x, now_ns);
+	if (x->o->stall_ns && !atomic_load(&x->res->stop) &&
+	    stall_look(&x->stall, x->res, x->pid, x->o->stall_ns, now_ns))
+		ask_to_stop(x, RUN_STALLED);
 	look_for_space(x);
 	tell_mismatches(x);
 	if (x->w->progress)

@@ -56,7 +56,7 @@ struct run_options {
 	bool drop_cache; /* what a prologue brought into memory is dropped before the clock starts */
 	bool replace; /* an existing output is replaced */
 	unsigned int file_mode; /* of the output; 0: IO_FILE_MODE */
-	uint64_t stall_ns; /* end the run when nothing moved for so long; 0: never */
+	uint64_t stall_ns; /* end the run when it has stood still for so long (stall.h); 0: never */
 	uint64_t min_free_bytes; /* the run ends when the target has less left; RUN_FREE_DEFAULT */
 	uint64_t max_file_bytes; /* no file grows beyond; 0: no limit */
 	uint64_t max_memory_bytes; /* that plans make the run use; 0: budget_default_bytes() */
@@ -144,7 +144,19 @@ struct run_lane_state {
 	_Atomic uint32_t row_id, phase;
 	_Atomic uint32_t edge_lane;
 	_Atomic uint64_t edge_nr;
+	_Atomic int32_t tid; /* of the lane's thread; 0: not begun */
 };
+
+/* What a lane was at when a run had come to a standstill. */
+struct run_wait {
+	uint32_t lane, phase;
+	uint16_t row_id;
+	uint64_t nr, seq; /* of the action, and of its event in the trace */
+	uint32_t edge_lane; /* in RUN_LANE_EDGE: whom it waits for */
+	uint64_t edge_nr;
+};
+
+#define RUN_WAITS_KEPT 64
 
 /* Why a run ended before its actions did. */
 enum run_end {
@@ -201,6 +213,8 @@ struct run_result {
 	_Atomic uint64_t mismatches_by_kind[RUN_MISMATCH_MAX];
 	struct run_mismatch mismatches
 		[RUN_MISMATCHES_KEPT]; /* the first; at the end in the order of the trace */
+	uint32_t nr_waits; /* of a run that stalled: lanes that waited */
+	struct run_wait waits[RUN_WAITS_KEPT];
 	struct run_call calls[ROW_ID_MAX]; /* sparse: pages that are not touched take no memory */
 	_Atomic uint64_t found_bytes; /* in use of `found` */
 	uint8_t found[RUN_FOUND_ROOM]; /* sparse too */

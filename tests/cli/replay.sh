@@ -168,6 +168,29 @@ run 2 replay loop.plan tree && says 'loop.plan'
 ok $? 'a plan that cannot end is refused'
 run 2 replay --no-check --stall-timeout=200ms loop.plan tree && grep -q '^actions *0 of 2' out && says 'nothing moved'
 ok $? 'or ended'
+grep -q '^at a standstill *2 lanes' out && grep -q 'action 0 of lane 0' out && grep -q 'waits for action 0 of lane 1' out
+ok $? 'and the report says who waits for whom'
+run 2 replay --no-check --stall-timeout=200ms --json loop.plan tree && json 'd["end"] == "stalled" and d["waiting_lanes"] == 2
+	and d["waits"][0]["for"] == {"lane": 1, "nr": 0, "event": None} and d["waits"][0]["call"]'
+ok $? 'as JSON too'
+
+# What is due later, and a call that waits for a lock which somebody outside has.
+plan late 4 <<'END'
+0 mkdir(path="/late", mode=0755) = 0
+0 think=1000000000,0 rmdir(path="/late") = 0
+END
+fresh
+run 0 replay --stall-timeout=100ms late.plan tree
+ok $? 'a run that waits for its time does not stall'
+plan locked 4 <<'END'
+0 open(path="/locked", flags=O_RDWR|O_CREAT, mode=0644) = 0
+0 flock(fd=0, op=LOCK_EX) = 0
+END
+fresh && : >tree/locked
+exec 9<tree/locked && flock 9
+run 2 replay --no-init --stall-timeout=500ms --json locked.plan tree && json 'd["end"] == "stalled" and d["waits"][0]["call"] == "flock"'
+ok $? 'a run that waits for somebody outside stalls'
+exec 9<&-
 
 plan slow 4 <<'END'
 0 mkdir(path="/slow", mode=0755) = 0
