@@ -40,8 +40,8 @@ static bool is_common_device(const struct fd_info *info)
 
 static bool is_stream(const struct fd_info *info)
 {
-	return info->object == FD_OBJECT_PIPE || info->object == FD_OBJECT_EVENTFD ||
-	       info->object == FD_OBJECT_INOTIFY;
+	return info->object == FD_OBJECT_PIPE || info->object == FD_OBJECT_FIFO ||
+	       info->object == FD_OBJECT_EVENTFD || info->object == FD_OBJECT_INOTIFY;
 }
 
 static bool is_storage(const struct fsmodel *m, const struct fd_ref *ref)
@@ -90,7 +90,20 @@ static bool may_be_on_stream(const struct event *ev)
 	}
 }
 
-bool event_is_on_stream(const struct fsmodel *m, const struct facts *facts)
+/* A FIFO is a file like others to whom its bytes do not matter. */
+static bool is_about_file(const struct event *ev, const struct fd_info *info)
+{
+	switch (row_class(ev->row)) {
+	case C_META:
+	case C_XATTR:
+	case C_LOCK:
+		return info->object == FD_OBJECT_FIFO;
+	default:
+		return false;
+	}
+}
+
+bool event_is_on_stream(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
 {
 	for (size_t i = 0; i < facts->fds.len; i++) {
 		struct fd_info info;
@@ -98,7 +111,7 @@ bool event_is_on_stream(const struct fsmodel *m, const struct facts *facts)
 		if (!facts->fds.items[i].fd)
 			continue;
 		fsmodel_fd_info(m, facts->fds.items[i].fd, &info);
-		if (is_stream(&info))
+		if (is_stream(&info) && !is_about_file(ev, &info))
 			return true;
 	}
 	return false;
@@ -226,7 +239,7 @@ static enum fate fate_of_made(const struct fsmodel *m, const struct event *ev,
 	    ev->row->id == SC_close_range || is_plain_memory(ev, facts))
 		return FATE_NOTHING; /* what they leave behind is dropped, or applied where it counts */
 	if (!is_on_storage(m, ev, facts) || changes_what_is_no_storage(facts) ||
-	    (!row_is_async(ev->row) && event_is_on_stream(m, facts) && !may_be_on_stream(ev)))
+	    (!row_is_async(ev->row) && event_is_on_stream(m, ev, facts) && !may_be_on_stream(ev)))
 		return FATE_SIMULATED;
 	if (is_close(ev->row) && !ev->outcome.err && !closes_for_good(facts))
 		return FATE_NOTHING;
@@ -273,6 +286,8 @@ bool outcome_is_free(const struct fsmodel *m, const struct event *ev, const stru
 		    (row_class(ev->row) == C_DATA || row_class(ev->row) == C_PIPE))
 			continue;
 		if (ev->row->id == SC_inotify_add_watch && info.real)
+			continue;
+		if (info.object == FD_OBJECT_FIFO && info.real)
 			continue;
 		if (info.object != FD_OBJECT_FILE)
 			return true;

@@ -465,7 +465,7 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 		a->flags |= ACTION_COMPAT;
 	if (lacks_data(ev))
 		a->flags |= ACTION_PARTIAL_DATA;
-	if (!row_is_async(ev->row) && event_is_on_stream(c->model, view->facts))
+	if (!row_is_async(ev->row) && event_is_on_stream(c->model, ev, view->facts))
 		a->flags |= ACTION_STREAM;
 	if (outcome_is_free(c->model, ev, view->facts))
 		a->flags |= ACTION_ANY_OUTCOME;

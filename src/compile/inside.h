@@ -95,7 +95,7 @@ enum fate {
 /* Requests of io_uring and aio, and what prepares them. */
 bool row_is_async(const struct row *row);
 /* Whether it is about a pipe, an eventfd or inotify. */
-bool event_is_on_stream(const struct fsmodel *m, const struct facts *facts);
+bool event_is_on_stream(const struct fsmodel *m, const struct event *ev, const struct facts *facts);
 /* What the event moved through streams without being made again, no replay can have. */
 void streams_lose(const struct fsmodel *m, const struct event *ev, const struct facts *facts,
 		  enum fate fate);

@@ -261,12 +261,24 @@ static bool reads_from(const struct fsmodel *m, const struct event *ev, const st
 	return false;
 }
 
+/* Whether it opened the inode; of a trace that does not tell what it opened, whatever it was. */
+static bool may_open(struct fsmodel *m, const struct event *ev, const struct inode *i)
+{
+	const struct value *id = args_find(ev->row, (struct value *)(uintptr_t)ev->args, "file");
+	int64_t dev = value_int_or(field_of(id, STRUCT_file_id, "dev"), 0);
+	int64_t ino = value_int_or(field_of(id, STRUCT_file_id, "ino"), 0);
+
+	return is_open_call(ev) && (!ino || inode_by_id(m, (uint64_t)dev, (uint64_t)ino) == i);
+}
+
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then)
 {
 	if (!calls_of(m, then) || fsmodel_only_looks(m, first) || first->tid == then->tid)
 		return false;
 	if (m->tables->contended)
 		return reads_from(m, first, m->tables->contended);
+	if (m->tables->lonely)
+		return may_open(m, first, m->tables->lonely);
 	if (row_class(first->row) == C_NAME && first->row->id != SC_exchangedata)
 		return names_meet(m, first, then);
 	if (row_class(first->row) == C_LOCK || row_class(then->row) == C_LOCK)

@@ -190,6 +190,7 @@ enum fd_object {
 	FD_OBJECT_FILE, /* a file or directory of the tree */
 	FD_OBJECT_SPECIAL, /* a device, or a file of /proc or /sys */
 	FD_OBJECT_PIPE,
+	FD_OBJECT_FIFO, /* of the tree: a file to those who ask for its metadata */
 	FD_OBJECT_SOCKET,
 	FD_OBJECT_EVENTFD,
 	FD_OBJECT_INOTIFY,
@@ -204,7 +205,7 @@ struct fd_info {
 	const struct res *
 		shared; /* another RES_FD on the same open file that was there at the start; NULL: none */
 	bool lost; /* open before the trace began, and nobody can tell on what */
-	bool real; /* of a pipe, an eventfd, inotify: made by a call of the trace, see res.h */
+	bool real; /* of a pipe, a FIFO, an eventfd, inotify: made by a call of the trace, see res.h */
 };
 
 void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_info *ret);

@@ -289,6 +289,8 @@ struct call {
 	bool any_ret; /* ask() knows that it succeeds, but not what it returns */
 	/* Of a read from a pipe: what came back is next in it, or not, or nobody else could take it. */
 	enum held_answer held;
+	/* Of an open that waits for the other end of this FIFO: nobody has that open. */
+	const struct inode *alone;
 	/* What ask() found for apply(). */
 	struct found at, at2;
 	struct descriptor *fd, *fd2;

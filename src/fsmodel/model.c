@@ -472,7 +472,6 @@ static bool answer_fits(struct call *c, const struct row_info *info, struct outc
 {
 	const struct event *ev = c->ev;
 
-	c->m->tables->contended = NULL;
 	if (c->unsure || (ev->flags & EVENT_UNFINISHED && !(ev->row->class & A_ENTRY)))
 		return true;
 	if (row_class(ev->row) == C_LOCK && !locks_fit(c, foretold))
@@ -481,11 +480,20 @@ static bool answer_fits(struct call *c, const struct row_info *info, struct outc
 		return error_fits(c, foretold);
 	if (foretold.err || !refs_fit(c, info))
 		return false;
-	if (c->held == HELD_OTHER) {
-		c->m->tables->contended = c->t1.d->open->in;
+	if (c->held == HELD_OTHER || c->alone)
 		return false;
-	}
 	return c->any_ret || foretold.ret == ev->outcome.ret;
+}
+
+/* Of one that does not fit: who alone can help. That of the event which others were tried for stays. */
+static void note_misfit(const struct call *c)
+{
+	struct tables *t = c->m->tables;
+
+	if (c->held == HELD_OTHER)
+		t->contended = c->t1.d->open->in;
+	if (c->alone)
+		t->lonely = c->alone;
 }
 
 /*
@@ -518,6 +526,8 @@ static const struct facts *step_told(struct fsmodel *m, struct event *ev, bool o
 	clear_facts(f);
 	buf_clear(&m->why);
 	m->tables->step++;
+	if (!only_if_fits)
+		m->tables->lonely = NULL; /* nobody could help */
 	begin_call(&c, m, ev, false);
 	c.facts = f;
 	if (ev->row->sort == ROW_EVENT) {
@@ -536,10 +546,14 @@ static const struct facts *step_told(struct fsmodel *m, struct event *ev, bool o
 	}
 	foretold = info->calls->ask(&c);
 	c.unsure |= any_error;
+	if (only_if_fits && !m->options.execute && !answer_fits(&c, info, foretold)) {
+		note_misfit(&c);
+		return NULL;
+	}
+	m->tables->contended = NULL;
+	m->tables->lonely = NULL;
 	if (m->options.execute)
 		execute(&c, info, foretold);
-	else if (only_if_fits && !answer_fits(&c, info, foretold))
-		return NULL;
 	else
 		observe(&c, info, foretold);
 	return f;
@@ -667,6 +681,8 @@ static enum fd_object object_of(const struct open_file *o)
 	case OBJECT_FILE:
 		if (!o->inode)
 			return FD_OBJECT_OTHER;
+		if (o->in || o->out)
+			return FD_OBJECT_FIFO;
 		return o->inode->special || S_ISCHR(o->inode->type) || S_ISBLK(o->inode->type)
 			       ? FD_OBJECT_SPECIAL
 			       : FD_OBJECT_FILE;
@@ -688,6 +704,7 @@ static enum fd_object object_of(const struct open_file *o)
 static bool is_real(const struct open_file *o)
 {
 	switch (o->object) {
+	case OBJECT_FILE:
 	case OBJECT_PIPE:
 	case OBJECT_EVENTFD:
 		return (!o->in || o->in->res.real) && (!o->out || o->out->res.real) &&
@@ -709,7 +726,7 @@ void fsmodel_lose_ends(const struct fsmodel *m, struct res *fd)
 	const struct open_file *o = ((struct descriptor *)fd)->open;
 
 	(void)m;
-	if (o->object != OBJECT_PIPE)
+	if (o->object != OBJECT_PIPE && o->object != OBJECT_FILE)
 		return;
 	if (o->in)
 		fsmodel_lose(&o->in->res);

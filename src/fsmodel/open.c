@@ -160,6 +160,24 @@ static bool is_trap(const struct call *c, const struct inode *i)
 	       i->uid != dir->uid && i->uid != c->cred.uid && c->m->options.execute;
 }
 
+/* Whether the open cannot have returned yet: it waits for the other end, which nobody has. */
+static bool is_alone(const struct call *c, const struct wish *w, const struct inode *i)
+{
+	const struct stream *s = i->fifo;
+	bool writes = (w->flags & O_ACCMODE) == O_WRONLY;
+
+	if (c->m->options.execute || w->flags & O_NONBLOCK || (w->flags & O_ACCMODE) == O_RDWR)
+		return false;
+	/* Each of two waits for the other: who is tried for the other's sake is not alone. */
+	if (c->m->tables->lonely == i)
+		return false;
+	if (!s)
+		return true;
+	/* One that went meanwhile may have been there. */
+	return !s->foreign && !(writes ? s->readers : s->writers) &&
+	       (writes ? s->no_readers_ns : s->no_writers_ns) < c->ev->enter_ns;
+}
+
 /* What is there: may it be opened so? */
 static int ask_existing(struct call *c, const struct wish *w, const struct inode *i)
 {
@@ -192,6 +210,8 @@ static int ask_existing(struct call *c, const struct wish *w, const struct inode
 	if (i->type == S_IFIFO && (w->flags & O_ACCMODE) == O_WRONLY && w->flags & O_NONBLOCK &&
 	    !(i->fifo && (i->fifo->readers || i->fifo->foreign)))
 		return ENXIO;
+	if (i->type == S_IFIFO && is_alone(c, w, i))
+		c->alone = i;
 	return 0;
 }
 
@@ -245,20 +265,6 @@ static const struct value *file_id_of(const struct call *c)
 	return arg_of(c, "file");
 }
 
-static void attach_fifo(struct call *c, struct open_file *o, struct inode *i)
-{
-	uint32_t access = o->flags & O_ACCMODE;
-
-	if (o->flags & O_PATH)
-		return;
-	if (!i->fifo) {
-		i->fifo = stream_new(c->m);
-		i->fifo->refs++; /* the inode's */
-	}
-	stream_attach(o, access == O_RDONLY || access == O_RDWR ? i->fifo : NULL,
-		      access == O_WRONLY || access == O_RDWR ? i->fifo : NULL);
-}
-
 static void open_inode(struct call *c, struct inode *i, const struct wish *w)
 {
 	uint32_t flags = (uint32_t)(w->flags &
@@ -267,7 +273,7 @@ static void open_inode(struct call *c, struct inode *i, const struct wish *w)
 
 	touch_use(c, &i->res, TOUCH_USE);
 	if (i->type == S_IFIFO)
-		attach_fifo(c, o, i);
+		stream_attach_fifo(c, o, i);
 	fd_make_result(c, o, w->flags & O_CLOEXEC);
 }
 

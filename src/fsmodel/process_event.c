@@ -163,6 +163,13 @@ static struct open_file *open_found(struct call *c)
 		return o;
 	}
 	o = open_file_on(c->m, i, flags);
+	if (i->type == S_IFIFO) {
+		stream_attach_fifo(c, o, i);
+		if (i->fifo) {
+			i->fifo->foreign = true;
+			i->fifo->res.real = false;
+		}
+	}
 	o->offset_known = value_get_int(arg_at(c, 3), (int64_t *)&o->offset);
 	return o;
 }

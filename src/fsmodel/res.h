@@ -49,7 +49,11 @@ enum touch_how {
 	TOUCH_USE = 0x1, /* set in every touch */
 	TOUCH_CREATE = 0x2, /* a generation begins with this event */
 	TOUCH_DELETE = 0x4, /* it ends with it */
-	TOUCH_CHANGE = 0x8, /* of RES_NAME: what look-ups through it see is another (mode, owner) */
+	/*
+	 * Of RES_NAME: what look-ups through it see is another (mode, owner). Of RES_STREAM: of a
+	 * FIFO only an end is opened (with CREATE) or closed (with DELETE).
+	 */
+	TOUCH_CHANGE = 0x8,
 	TOUCH_READ = 0x10, /* bytes [from, to), as asked for, not as got */
 	TOUCH_WRITE = 0x20, /* bytes [from, to), also those that a truncation takes away */
 	TOUCH_SIZE_READ = 0x40, /* the outcome depends on the size: stat, SEEK_END, append */

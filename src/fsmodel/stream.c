@@ -95,20 +95,49 @@ void stream_attach(struct open_file *o, struct stream *in, struct stream *out)
 	}
 }
 
+void stream_attach_fifo(struct call *c, struct open_file *o, struct inode *i)
+{
+	uint32_t access = o->flags & O_ACCMODE;
+	bool reads = access != O_WRONLY, writes = access != O_RDONLY;
+	struct stream *s = i->fifo;
+
+	if (o->flags & O_PATH)
+		return;
+	if (!s) {
+		s = i->fifo = stream_new(c->m);
+		s->refs++; /* the inode's */
+		s->res.real = s->named = true;
+	}
+	/* Nobody in the trace has the other end. */
+	if (c->alone) {
+		s->foreign = true;
+		s->res.real = false;
+	}
+	touch_use(c, &s->res, TOUCH_CHANGE | TOUCH_CREATE);
+	stream_attach(o, reads ? s : NULL, writes ? s : NULL);
+}
+
 void stream_detach(struct call *c, struct fsmodel *m, struct open_file *o)
 {
-	struct stream *in = o->in, *out = o->out;
+	struct stream *in = o->in, *out = o->out, *any = in ? in : out;
 
 	o->in = o->out = NULL;
+	if (c && any && any->named)
+		touch_use(c, &any->res, TOUCH_CHANGE | TOUCH_DELETE);
 	if (in) {
 		in->readers--;
+		if (c)
+			in->no_readers_ns = c->ev->exit_ns;
 		/* What nobody has open holds nothing: a named pipe begins anew. */
 		if (!in->readers && (out == in ? in->writers == 1 : !in->writers))
 			in->read = in->written;
+		held_drop(&in->held, in->read);
 		stream_unref(c, m, in);
 	}
 	if (!out)
 		return;
+	if (c)
+		out->no_writers_ns = c->ev->exit_ns;
 	/* Who reads to the end does so after the last writer has gone. */
 	if (!--out->writers && !out->readers)
 		out->read = out->written;

@@ -122,6 +122,8 @@ struct stream {
 	bool foreign; /* somebody outside the trace may have the other end */
 	bool counter; /* an eventfd: a read takes all */
 	bool packets; /* a read may drop bytes */
+	bool named; /* a FIFO: its ends come and go */
+	uint64_t no_readers_ns, no_writers_ns; /* when the last of them went */
 	struct held_bytes held; /* of a pipe whose bytes a replay has too */
 	VEC(struct open_file *) passed; /* by SCM_RIGHTS, not yet received */
 	struct stream *next, *prev; /* of those in which something was passed */
@@ -131,6 +133,8 @@ struct stream *stream_new(struct fsmodel *m);
 /* Sockets that are passed through themselves would never go. */
 void streams_drop_passed(struct fsmodel *m);
 void stream_unref(struct call *c, struct fsmodel *m, struct stream *s);
+/* The open file is of a FIFO. */
+void stream_attach_fifo(struct call *c, struct open_file *o, struct inode *i);
 /* Gives the open file its ends; either may be NULL. */
 void stream_attach(struct open_file *o, struct stream *in, struct stream *out);
 void stream_detach(struct call *c, struct fsmodel *m, struct open_file *o);
@@ -256,8 +260,12 @@ struct tables {
 	struct handle *root; /* of processes that come from nowhere */
 	struct facts quiet; /* of fsmodel_fits(): thrown away */
 	struct buf held_room;
-	/* The last event that did not fit read other bytes than this holds: only another reader can help. */
+	/*
+	 * Why the last event did not fit: it read other bytes than this holds, so only another
+	 * reader can help; or it opened this FIFO, and only who opens its other end can.
+	 */
 	const struct stream *contended;
+	const struct inode *lonely;
 	VEC(struct grave) graves;
 	struct outcome result; /* of the call in progress, as apply() knows it */
 };

@@ -19,6 +19,7 @@ static void init_state(struct touches *t, struct state *s)
 		((struct stream_state *)s)->ranges.budget = &t->budget;
 		rw_init(&((struct stream_state *)s)->reads);
 		rw_init(&((struct stream_state *)s)->writes);
+		rw_init(&((struct stream_state *)s)->closes);
 		break;
 	case RES_FILE: /* file.c does it */
 		break;
@@ -58,6 +59,8 @@ static void free_state(struct state *s)
 		users_release(&((struct stream_state *)s)->ends);
 		rw_release(&((struct stream_state *)s)->reads);
 		rw_release(&((struct stream_state *)s)->writes);
+		rw_release(&((struct stream_state *)s)->closes);
+		users_release(&((struct stream_state *)s)->opens);
 		break;
 	default:
 		rw_release(&((struct stage_state *)s)->rw);
@@ -96,6 +99,26 @@ static void stream_touch(struct touches *t, const struct touch *touch, const str
 }
 
 /*
+ * An end of a FIFO comes after all that went through it before: who read its end
+ * would else wait for another writer. And it goes after all that came before it,
+ * else what the FIFO holds would be lost. Who opens does not wait for others who
+ * do: they may wait for each other.
+ */
+static void end_touch(struct stream_state *s, const struct touch *touch, const struct users *self,
+		      const struct sink *sink)
+{
+	sink_ask(sink, &s->reads.writer, RULE_sync_wake);
+	sink_ask(sink, &s->writes.writer, RULE_sync_wake);
+	if (touch->how & TOUCH_CREATE) {
+		sink_ask(sink, &s->closes.writer, RULE_sync_wake);
+		users_add_all(&s->opens, self);
+	} else {
+		sink_ask_all(sink, &s->opens, RULE_sync_wake);
+		rw_next(&s->closes, &self->one, sink, RULE_sync_wake);
+	}
+}
+
+/*
  * By an action, on a stream that a replay has too. A write that overlapped its
  * read may have waited for it, as what does not fit into a pipe does: the read
  * must not wait for the end of that. The pipe itself gives it the bytes in time.
@@ -109,6 +132,10 @@ static void real_stream_touch(struct touches *t, const struct touch *touch,
 
 	if (touch->res->real)
 		starts.started_since_ns = in->self.enter_ns + 1;
+	if (touch->res->real && touch->how & TOUCH_CHANGE)
+		end_touch(s, touch, self, sink);
+	if (touch->res->real && touch->how & TOUCH_WRITE)
+		sink_ask_all(&starts, &s->ends, RULE_sync_wake);
 	/* Who reads which bytes, and whose are where, through whatever open file. */
 	if (touch->res->real && has_rule(t, RULE_offset_seq)) {
 		if (touch->how & TOUCH_READ)

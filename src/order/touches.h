@@ -34,6 +34,9 @@ struct stream_state {
 	struct ranges ranges;
 	struct users ends; /* who made it, and who closed an end of it */
 	struct rw reads, writes; /* of a real stream: the last of each */
+	/* Of a FIFO: who opened its ends, and who closed one last. */
+	struct users opens;
+	struct rw closes;
 };
 
 struct touches {

@@ -32,6 +32,19 @@ void call_read(struct lane *l, struct ready *a, struct outcome *out);
 /* Bytes through pipes and what is like them; row: whether the call is such a one. */
 void call_stream(struct lane *l, struct ready *a, struct outcome *out);
 bool call_moves_through_stream(const struct row *row);
+/* The recorded outcome stands, and nobody takes it for a call that was made. */
+void call_simulate(struct ready *a, struct outcome *out);
+
+struct call_opening {
+	int dir;
+	const char *path;
+	uint64_t flags,
+		mode; /* flags are safe ones but for O_NONBLOCK, which is the recorded one */
+};
+
+/* False: it is no FIFO, and nothing was done. */
+bool call_open_fifo(struct lane *l, struct ready *a, const struct call_opening *o,
+		    struct outcome *out);
 /*
  * Copying between a file and what is not there (-1), n bytes: the file's half is
  * made. What would have come is not known: filler.

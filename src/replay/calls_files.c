@@ -54,7 +54,7 @@ static void share_pipe(struct lane *l, const struct ready *a, struct slot *from,
 	struct pipe *pipe = from ? atomic_load(&from->pipe) : NULL;
 
 	if (UNLIKELY(pipe) && !out->err && a->slots[0] != READY_NO_SLOT)
-		pipes_hold(&l->run->slots[a->slots[0]], pipe);
+		pipes_hold(&l->run->slots[a->slots[0]], pipe, atomic_load(&from->pipe_ends));
 }
 
 /* A pipe opened again, through a descriptor of it: ours never wait. */
@@ -69,11 +69,33 @@ static void share_opened(struct lane *l, const struct ready *a, int fd, const st
 			share_pipe(l, a, &l->run->slots[a->patches[i].slot], out);
 }
 
+static bool is_through_fd(const struct ready *a)
+{
+	uint32_t i;
+
+	for (i = 0; i < a->nr_patches; i++)
+		if (a->patches[i].kind == PATCH_PATH)
+			return true;
+	return false;
+}
+
+static bool open_fifo(struct lane *l, struct ready *a, int dir, const char *path, uint64_t flags,
+		      uint64_t mode, struct outcome *out)
+{
+	struct call_opening o = { dir, path, safe_flags(flags), mode };
+
+	return a->flags & READY_STREAM && !a->expected.err && !is_through_fd(a) &&
+	       call_open_fifo(l, a, &o, out);
+}
+
 static void open_into_slot(struct lane *l, struct ready *a, int dir, const char *path,
 			   uint64_t flags, uint64_t mode, struct outcome *out)
 {
-	int fd = openat(dir, path, (int)safe_flags(flags), (mode_t)mode);
+	int fd;
 
+	if (UNLIKELY(open_fifo(l, a, dir, path, flags, mode, out)))
+		return;
+	fd = openat(dir, path, (int)safe_flags(flags), (mode_t)mode);
 	if (fd < 0 && errno == EINVAL && (flags & O_DIRECT) && a->expected.err != EINVAL) {
 		/* A target that cannot: the report says how often. */
 		fd = openat(dir, path, (int)safe_flags(flags & ~(uint64_t)O_DIRECT), (mode_t)mode);
@@ -98,6 +120,10 @@ void replay_openat2(struct lane *l, struct ready *a, struct outcome *out)
 {
 	struct k_open_how *how = (struct k_open_how *)a->regs[2];
 
+	if (how && a->regs[3] >= sizeof(*how) &&
+	    UNLIKELY(open_fifo(l, a, (int)a->regs[0], (char *)a->regs[1], how->flags, how->mode,
+			       out)))
+		return;
 	/* Unlike the older calls it refuses what it does not know: only what is known is added. */
 	if (how && a->regs[3] >= sizeof(*how) && !(how->flags & O_PATH))
 		how->flags = safe_flags(how->flags);

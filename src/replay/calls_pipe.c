@@ -4,9 +4,8 @@
  * as many steps as it takes: what edges order has started, not always ended, and
  * a write that does not fit goes on while another lane reads.
  *
- * Nobody waits for ever. A pipe on which somebody waits while no lane of the run
- * gets on comes to a standstill only when the trace lies, or the plan leaves out
- * its order: then it is broken (pipes.h) and the report says so.
+ * A pipe that comes to a standstill (pipe_wait.h) is broken (pipes.h), and the
+ * report says so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,31 +22,23 @@
 #include "base/banned.h"
 #include "replay/build.h"
 #include "replay/calls.h"
+#include "replay/pipe_wait.h"
 
 /* How much a pipe is made to hold once something does not fit: what any user may have. */
 #define GROWN_BYTES (1 << 20)
 #define PIPE_BYTES ((uint64_t)64 << 10) /* what the kernel gives a pipe to hold */
-/* How often who waits looks whether the others get on. */
-#define LOOK_MS 20
-/* No lane has got on for so long: half of it after each pipe that broke, so that many do not take long. */
-#define STILL_NS (5 * NS_PER_S)
-#define STILL_HALVES_MAX 12
-/* So often may a pipe be ready for something and then not be. */
-#define VAIN_MAX 64
 
 struct move {
 	struct lane *l;
 	struct ready *a;
 	int from, to; /* -1: what is read or written is memory */
 	struct pipe *in, *out; /* of these; NULL: no pipe */
+	struct pipe_wait wait; /* while that is so */
 	int64_t (*step)(struct move *m, uint64_t left);
 	uint64_t want, done;
 	struct iovec *iov; /* what is left of the memory */
 	int nr_iov;
 	bool grown;
-	unsigned int nr_vain;
-	/* Of the others: what they had done when they last got on, and when that was. */
-	uint64_t seen, seen_ns;
 };
 
 enum moved {
@@ -57,80 +48,6 @@ enum moved {
 	MOVED_STILL, /* nothing comes, or goes, any more */
 	MOVED_STOPPED, /* with the run */
 };
-
-/* Waiting. */
-
-static bool is_at_work(const struct run_lane_state *s)
-{
-	switch (atomic_load_explicit(&s->phase, memory_order_relaxed)) {
-	case RUN_LANE_EDGE:
-	case RUN_LANE_PIPE:
-	case RUN_LANE_IDLE:
-	case RUN_LANE_ENDED:
-		return false;
-	default:
-		return true;
-	}
-}
-
-static uint64_t still_ns(const struct run *run)
-{
-	uint32_t nr_broken = atomic_load_explicit(&run->pipes.nr_broken, memory_order_relaxed);
-	uint64_t ns = STILL_NS;
-
-	if (run->o->stall_ns && run->o->stall_ns / 2 < ns)
-		ns = run->o->stall_ns / 2;
-	return ns >> (nr_broken < STILL_HALVES_MAX ? nr_broken : STILL_HALVES_MAX);
-}
-
-static bool is_still(struct move *m)
-{
-	const struct run *run = m->l->run;
-	uint64_t sum = 1, now = ticker_now_ns(&run->ticker);
-	bool works = false;
-	uint32_t i;
-
-	for (i = 0; i < run->nr_lanes; i++) {
-		const struct lane *other = &run->lanes[i];
-
-		sum += atomic_load_explicit(&other->state->nr_done, memory_order_relaxed);
-		works |= other != m->l && is_at_work(other->state);
-	}
-	if (works || sum != m->seen) {
-		m->seen = sum;
-		m->seen_ns = now;
-		return false;
-	}
-	return now - m->seen_ns >= still_ns(run);
-}
-
-/* Nobody else is there who could move it. */
-static bool is_alone(const struct move *m)
-{
-	const struct run *run = m->l->run;
-
-	return m->a->flags & READY_SETUP || run->nr_lanes - run->nr_prologues <= 1;
-}
-
-/* Until the descriptor is ready for that, or for a moment without one; false: there is no more to wait for. */
-static bool wait_ready(struct move *m, int fd, short events)
-{
-	struct pollfd p = { .fd = fd, .events = events };
-	struct run *run = m->l->run;
-	/* What is said to be ready and is not is looked at now and then only. */
-	bool pause = fd < 0 || m->nr_vain++ > VAIN_MAX, hope = !is_alone(m), ready = false;
-
-	lane_set_phase(m->l, RUN_LANE_PIPE);
-	sync_sleep_begin(&run->hub);
-	while (hope && !ready) {
-		ready = poll(&p, pause ? 0 : 1, pause ? 1 : LOOK_MS) > 0 || pause;
-		hope = !run_is_stopped(run) && !pipe_is_broken(m->in) && !pipe_is_broken(m->out) &&
-		       ((ready && !pause) || !is_still(m));
-	}
-	sync_sleep_end(&run->hub);
-	lane_set_phase(m->l, RUN_LANE_CALL);
-	return hope;
-}
 
 static bool can_read_now(int fd)
 {
@@ -154,6 +71,15 @@ static bool grow(struct run *run, struct pipe *p, int fd, int bytes)
 	if (p)
 		atomic_fetch_add(&p->taken_bytes, more);
 	return true;
+}
+
+static bool wait_ready(struct move *m, int fd, short events)
+{
+	m->wait.l = m->l;
+	m->wait.a = m->a;
+	m->wait.in = m->in;
+	m->wait.out = m->out;
+	return pipe_wait_ready(&m->wait, fd, events);
 }
 
 /* What holds it up: nothing to read, or no room. */
@@ -181,7 +107,7 @@ static enum moved move_all(struct move *m)
 		n = m->step(m, m->want - m->done);
 		if (n > 0) {
 			m->done += (uint64_t)n;
-			m->nr_vain = 0;
+			m->wait.nr_vain = 0;
 			continue;
 		}
 		if (run_is_stopped(m->l->run))
@@ -198,8 +124,7 @@ static enum moved move_all(struct move *m)
 	return MOVED;
 }
 
-/* The recorded outcome stands, and nobody takes it for a call that was made. */
-static void simulate(struct ready *a, struct outcome *out)
+void call_simulate(struct ready *a, struct outcome *out)
 {
 	call_stands(a, out);
 	a->fn = NULL;
@@ -221,7 +146,7 @@ static void conclude(struct move *m, enum moved how, struct outcome *out)
 	case MOVED_STILL:
 		pipes_break(m->l->run, m->in);
 		pipes_break(m->l->run, m->out);
-		simulate(m->a, out);
+		call_simulate(m->a, out);
 		break;
 	case MOVED_STOPPED:
 		*out = (struct outcome){ .ret = -1, .err = EINTR };
@@ -379,7 +304,7 @@ static void call_memory(struct lane *l, struct ready *a, struct outcome *out)
 	struct move m = { .l = l, .a = a, .from = -1, .to = -1 };
 
 	if (fd < 0 || pipe_is_broken(pipe)) {
-		simulate(a, out);
+		call_simulate(a, out);
 		return;
 	}
 	if (!pipe) {
@@ -608,12 +533,12 @@ static void make_pipe(struct lane *l, struct ready *a, uint64_t flags, struct ou
 			return;
 	} else if (!budget_take(&run->budget, PIPE_BYTES)) {
 		atomic_fetch_add(&run->pipes.nr_broken, 1);
-		simulate(a, out);
+		call_simulate(a, out);
 		return;
 	} else if (pipe2(fds, (int)(flags & O_DIRECT) | O_NONBLOCK | O_CLOEXEC) < 0) {
 		budget_give(&run->budget, PIPE_BYTES);
 		atomic_fetch_add(&run->pipes.nr_broken, 1);
-		simulate(a, out);
+		call_simulate(a, out);
 		return;
 	} else {
 		l->sums.nr_pipes++;
@@ -630,7 +555,7 @@ static void make_pipe(struct lane *l, struct ready *a, uint64_t flags, struct ou
 		int old = s ? slot_swap_fd(run, s, fds[i]) : fds[i];
 
 		if (s)
-			pipes_hold(s, pipe);
+			pipes_hold(s, pipe, 0);
 		if (old >= 0)
 			(void)close(old);
 	}
@@ -677,7 +602,7 @@ void replay_fcntl_setpipe_sz(struct lane *l, struct ready *a, struct outcome *ou
 static void put_object(struct lane *l, struct ready *a, int fd, struct outcome *out)
 {
 	if (fd < 0 && !a->expected.err)
-		simulate(a, out);
+		call_simulate(a, out);
 	else
 		call_set_fd(l, a, 0, fd, out);
 }
@@ -711,14 +636,14 @@ void replay_inotify_add_watch(struct lane *l, struct ready *a, struct outcome *o
 
 	(void)l;
 	if ((int)a->regs[0] < 0) {
-		simulate(a, out);
+		call_simulate(a, out);
 		return;
 	}
 	wd = inotify_add_watch((int)a->regs[0], (const char *)a->regs[1], (uint32_t)a->regs[2]);
 	if (wd >= 0 && !a->expected.err)
 		call_stands(a, out);
 	else if (wd < 0 && (errno == ENOSPC || errno == ENOMEM))
-		simulate(a, out);
+		call_simulate(a, out);
 	else
 		call_set(out, wd);
 }

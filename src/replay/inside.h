@@ -42,6 +42,7 @@ struct slot {
 	struct flight *_Atomic flight; /* of an io_uring or an aio context (flight.h) */
 	struct ring_files *_Atomic files; /* of an io_uring; belongs to the run */
 	struct pipe *_Atomic pipe; /* that the descriptor is an end of; of the run's (pipes.h) */
+	_Atomic uint32_t pipe_ends; /* of a FIFO: which */
 	/* Of a listing: what was recorded and what was found since its beginning, low and high halves. */
 	_Atomic uint64_t listed[4];
 	/* ... and of that, what is the target's own: names of strangers[], halves. */

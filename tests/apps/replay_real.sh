@@ -128,6 +128,11 @@ same pipes "$PIPES"
 same locks "$LOCKS"
 same threads-on-a-pipe "$SHARED_PIPES threads"
 same processes-on-a-pipe "$SHARED_PIPES processes"
+same threads-on-a-fifo "$SHARED_PIPES threads f"
+same processes-on-a-fifo "$SHARED_PIPES processes f"
+same fifos 'mkfifo p; cat p >out & seq 20000 >p; wait; (exec 3<>p; echo hi >&3; read x <&3; echo $x >y)
+      for i in 1 2 3; do cat p >>z & echo $i >p; wait; done; (exec 3<p; cat <&3 >c) & exec 4>p; echo 4 >&4; dd bs=100000 count=5 </dev/zero >&4
+      exec 4>&-; wait; ls p >l; chmod 600 p; rm p' seq
 same pipe-of-tar "$tree; tar -cf - t | gzip -1 | cat >x.tgz; gzip -dc <x.tgz | (mkdir y; cd y; tar -xf -)
       seq 1 40000 >n; sort -r n | head -n 5 >top; yes | head -n 100000 >y1; sort <n | tee m | md5sum >sum" tar gzip seq md5sum
 same substitution 'echo "while read -r a; do echo \"\$a\"; done < <(printf \"1\n2\n3\n\") >x

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: shared_pipes threads|processes [FIFO]
- * Four writers and four readers of one pipe, or of one FIFO that each of them opens. First one
+ * Four writers and four readers of one pipe, or of one FIFO that is opened for each of them. First one
  * writer hands out numbers, as to a pool of workers; then all write messages of different lengths,
  * which the readers take in parts.
  */
@@ -22,6 +22,7 @@
 
 static const char *fifo;
 static int ends[2]; /* of the pipe */
+static int fds[2 * NR_EACH]; /* of the FIFO */
 static bool hand_out; /* one writes */
 
 static void check(bool fine, const char *what)
@@ -32,17 +33,34 @@ static void check(bool fine, const char *what)
 	_exit(1);
 }
 
-static int begin(int end)
+/* All are open before any is closed: who opens a FIFO alone would wait for ever. */
+static void open_all(void)
 {
-	int fd = fifo ? open(fifo, end ? O_WRONLY : O_RDONLY) : ends[end];
+	int keep = open(fifo, O_RDWR);
 
-	check(fd >= 0, "open");
-	return fd;
+	check(keep >= 0, "open");
+	for (int i = 0; i < 2 * NR_EACH; i++) {
+		fds[i] = open(fifo, i < NR_EACH ? O_RDONLY : O_WRONLY);
+		check(fds[i] >= 0, "open");
+	}
+	close(keep);
+}
+
+static void close_all_but(int mine)
+{
+	for (int i = 0; i < 2 * NR_EACH; i++)
+		if (i != mine)
+			close(fds[i]);
+}
+
+static int begin(int end, int number)
+{
+	return fifo ? fds[number + (end ? NR_EACH : 0)] : ends[end];
 }
 
 static void *read_all(void *arg)
 {
-	int fd = begin(0), me = *(int *)arg;
+	int me = *(int *)arg, fd = begin(0, me);
 	ssize_t n;
 
 	do {
@@ -62,7 +80,7 @@ static void *read_all(void *arg)
 
 static void *write_all(void *arg)
 {
-	int fd = begin(1), me = *(int *)arg;
+	int me = *(int *)arg, fd = begin(1, me);
 	char b[256];
 
 	for (int i = 0; hand_out && !me && i < NR_NUMBERS; i++)
@@ -108,12 +126,16 @@ static void with_processes(void)
 
 		if (fork())
 			continue;
-		if (!fifo)
+		if (fifo)
+			close_all_but(i);
+		else
 			close(ends[i < NR_EACH]);
 		(void)(i < NR_EACH ? read_all : write_all)(&number);
 		_exit(0);
 	}
-	if (!fifo) {
+	if (fifo) {
+		close_all_but(-1);
+	} else {
 		close(ends[0]);
 		close(ends[1]);
 	}
@@ -129,6 +151,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		hand_out = !i;
 		check(fifo ? i || !mkfifo(fifo, 0600) : !pipe(ends), "pipe");
+		if (fifo)
+			open_all();
 		if (threads)
 			with_threads();
 		else

@@ -197,6 +197,21 @@ sed '1d; /read/s/"two"/"six"/' readers.txt | make strange
 run 0 compile -fv --json strange.trace && json 'd["swapped"] == 1 and d["unverifiable"] == 1'
 ok $? 'a reader whose bytes are nowhere next is not verified, and counted'
 
+# Both ends of a FIFO are opened at the same time; then one whose other end nobody in the trace opened.
+make fifo <<'END'
+tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
+tree_entry(tree=initial, path="/p", stat={type=fifo, mode=S_IFIFO|0644})
+7/7 #1 1000+9000 openat(dirfd=AT_FDCWD, path="/p", flags=O_RDONLY, mode=0) = 3
+8/8 #2 2000+9000 openat(dirfd=AT_FDCWD, path="/p", flags=O_WRONLY, mode=0) = 3
+8/8 #3 12000+100 write(fd=3, buf="x", count=1) = 1
+7/7 #4 13000+100 read(fd=3, buf="x", count=9) = 1
+END
+run 0 compile -fv --json fifo.trace && json 'd["swapped"] == 1 and d["simulated"] == 0 and d["contradictions"] == {}'
+ok $? 'who opens the ends of a FIFO waits for the other'
+sed '1d; /O_WRONLY/d; /write/d' fifo.txt | make outside
+run 0 compile -fv --json outside.trace && json 'd["swapped"] == 0 and d["simulated"] == 2 and d["contradictions"] == {}'
+ok $? 'a FIFO whose other end is not in the trace is simulated'
+
 # One process makes another and waits for it: 100 ms, mkdir, 200 ms, fork; 100 ms, mkdir, 500 ms, end; 50 ms.
 make family <<'END'
 tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
