@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/banned.h"
 #include "fsmodel/names.h"
@@ -261,14 +262,19 @@ static bool reads_from(const struct fsmodel *m, const struct event *ev, const st
 	return false;
 }
 
-/* Whether it opened the inode; of a trace that does not tell what it opened, whatever it was. */
-static bool may_open(struct fsmodel *m, const struct event *ev, const struct inode *i)
+/*
+ * Whether it opened the FIFO. One that was made in the trace is known by its number only
+ * after its first open; of a trace that does not tell what was opened, it may be any.
+ */
+static bool may_open_fifo(struct fsmodel *m, const struct event *ev, const struct inode *i)
 {
 	const struct value *id = args_find(ev->row, (struct value *)(uintptr_t)ev->args, "file");
 	int64_t dev = value_int_or(field_of(id, STRUCT_file_id, "dev"), 0);
 	int64_t ino = value_int_or(field_of(id, STRUCT_file_id, "ino"), 0);
+	int64_t mode = value_int_or(field_of(id, STRUCT_file_id, "mode"), S_IFIFO);
+	const struct inode *opened = ino ? inode_by_id(m, (uint64_t)dev, (uint64_t)ino) : NULL;
 
-	return is_open_call(ev) && (!ino || inode_by_id(m, (uint64_t)dev, (uint64_t)ino) == i);
+	return is_open_call(ev) && (opened ? opened == i : S_ISFIFO((mode_t)mode));
 }
 
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then)
@@ -278,7 +284,7 @@ bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const stru
 	if (m->tables->contended)
 		return reads_from(m, first, m->tables->contended);
 	if (m->tables->lonely)
-		return may_open(m, first, m->tables->lonely);
+		return may_open_fifo(m, first, m->tables->lonely);
 	if (row_class(first->row) == C_NAME && first->row->id != SC_exchangedata)
 		return names_meet(m, first, then);
 	if (row_class(first->row) == C_LOCK || row_class(then->row) == C_LOCK)

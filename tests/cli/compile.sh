@@ -200,9 +200,9 @@ ok $? 'a reader whose bytes are nowhere next is not verified, and counted'
 # Both ends of a FIFO are opened at the same time; then one whose other end nobody in the trace opened.
 make fifo <<'END'
 tree_entry(tree=initial, path="/", stat={type=dir, mode=S_IFDIR|0755})
-tree_entry(tree=initial, path="/p", stat={type=fifo, mode=S_IFIFO|0644})
-7/7 #1 1000+9000 openat(dirfd=AT_FDCWD, path="/p", flags=O_RDONLY, mode=0) = 3
-8/8 #2 2000+9000 openat(dirfd=AT_FDCWD, path="/p", flags=O_WRONLY, mode=0) = 3
+7/7 #0 100+100 mknod(path="/p", mode=S_IFIFO|0644, dev=0) = 0
+7/7 #1 1000+9000 openat(dirfd=AT_FDCWD, path="/p", flags=O_RDONLY, mode=0, file={dev=5, ino=9, mode=S_IFIFO|0644}) = 3
+8/8 #2 2000+9000 openat(dirfd=AT_FDCWD, path="/p", flags=O_WRONLY, mode=0, file={dev=5, ino=9, mode=S_IFIFO|0644}) = 3
 8/8 #3 12000+100 write(fd=3, buf="x", count=1) = 1
 7/7 #4 13000+100 read(fd=3, buf="x", count=9) = 1
 END
