@@ -134,8 +134,9 @@ static void real_stream_touch(struct touches *t, const struct touch *touch,
 		starts.started_since_ns = in->self.enter_ns + 1;
 	if (touch->res->real && touch->how & TOUCH_CHANGE)
 		end_touch(s, touch, self, sink);
-	if (touch->res->real && touch->how & TOUCH_WRITE)
-		sink_ask_all(&starts, &s->ends, RULE_sync_wake);
+	/* Without a reader what is written would be lost, without a writer it seems to end. */
+	if (touch->res->real && touch->how & (TOUCH_READ | TOUCH_WRITE))
+		sink_ask_all(sink, &s->opens, RULE_sync_wake);
 	/* Who reads which bytes, and whose are where, through whatever open file. */
 	if (touch->res->real && has_rule(t, RULE_offset_seq)) {
 		if (touch->how & TOUCH_READ)
