@@ -8,15 +8,18 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/banned.h"
 #include "fsmodel/names.h"
 #include "fsmodel/tables.h"
 
-/* Their apply() only learns. */
+/* Their apply() only learns; the offset of a directory is not modelled. */
 static bool changes_nothing(const struct row *row)
 {
 	switch (row->id) {
+	case SC_getdents:
+	case SC_getdents64:
 	case SC_stat:
 	case SC_lstat:
 	case SC_fstat:
@@ -101,13 +104,27 @@ static bool may_use(const struct fsmodel *m, const struct event *ev, struct path
 	return has_path && words_have(m->names, name.s, name.len);
 }
 
-static bool names_meet(const struct fsmodel *m, const struct event *first, const struct event *then)
+/* As removes_dir(); a rename removes the directory that it replaces, if there is one. */
+static bool takes_dir(struct fsmodel *m, const struct event *ev)
+{
+	struct outcome o;
+	struct call c;
+
+	if (!removes_dir(ev))
+		return false;
+	/* A quiet question leaves the event as it is. */
+	return ev->row->id == SC_rmdir || ev->row->id == SC_unlinkat ||
+	       !ask_quietly(m, (struct event *)(uintptr_t)ev, &c, &o) ||
+	       (c.at2.inode && c.at2.inode != c.at.inode && c.at2.inode->type != S_IFREG);
+}
+
+static bool names_meet(struct fsmodel *m, const struct event *first, const struct event *then)
 {
 	bool makes = row_class(then->row) == C_NAME || row_class(then->row) == C_DESC;
 	unsigned int n;
 
 	/* Emptiness, listings, and removed directories that somebody still stands in. */
-	if (row_class(then->row) == C_DIR || removes_dir(then) || (removes_dir(first) && makes))
+	if (row_class(then->row) == C_DIR || removes_dir(then) || (makes && takes_dir(m, first)))
 		return true;
 	for (n = 0; n < first->row->nr_args; n++) {
 		struct path_text name;
@@ -126,14 +143,6 @@ static bool names_meet(const struct fsmodel *m, const struct event *first, const
 static const struct call_row *calls_of(const struct fsmodel *m, const struct event *ev)
 {
 	return ev->row->id < ROW_ID_MAX ? m->tables->rows[ev->row->id].calls : NULL;
-}
-
-bool fsmodel_only_looks(const struct fsmodel *m, const struct event *ev)
-{
-	const struct call_row *calls = calls_of(m, ev);
-
-	/* What failed changed nothing; what has no apply() never does. */
-	return !calls || ev->outcome.err || !calls->apply || changes_nothing(ev->row);
 }
 
 static bool gives_back(const struct row *row)
@@ -161,6 +170,75 @@ static bool is_positional_read(const struct fsmodel *m, const struct event *ev)
 
 	return ev->row->result == RESULT_BYTES_READ && offset >= 0 &&
 	       (ev->row->id != SC_preadv2 || value_int_or(&ev->args[offset], 0) != -1);
+}
+
+static bool asks_for_offset(const struct event *ev)
+{
+	return ev->row->id == SC_lseek && value_int_or(&ev->args[1], -1) == 0 &&
+	       value_int_or(&ev->args[2], -1) == SEEK_CUR;
+}
+
+bool fsmodel_only_looks(const struct fsmodel *m, const struct event *ev)
+{
+	const struct call_row *calls = calls_of(m, ev);
+
+	/* What failed changed nothing; what has no apply() never does. */
+	return !calls || ev->outcome.err || !calls->apply || changes_nothing(ev->row) ||
+	       is_positional_read(m, ev) || asks_for_offset(ev);
+}
+
+/* The open file that a call on a descriptor is about; NULL: none that is known. */
+static const struct open_file *open_of(const struct fsmodel *m, const struct event *ev)
+{
+	const struct thread *t = ids_get(&m->tables->threads, ev->tid);
+	int8_t fd = m->tables->rows[ev->row->id].fd;
+	const struct descriptor *d =
+		t && fd >= 0 ? fd_table_get(t->files, value_int_or(&ev->args[fd], -1)) : NULL;
+
+	return d && !d->open->unknown ? d->open : NULL;
+}
+
+bool fsmodel_moves_offset(const struct fsmodel *m, const struct event *ev)
+{
+	const struct open_file *o;
+
+	if (!calls_of(m, ev) || row_class(ev->row) != C_DATA ||
+	    (ev->row->result != RESULT_BYTES_READ && ev->row->result != RESULT_OFFSET))
+		return false;
+	o = open_of(m, ev);
+	return o && o->refs == 1 && o->inode && !is_stream(o);
+}
+
+static bool grows(const struct fsmodel *m, const struct event *ev)
+{
+	const struct open_file *o = open_of(m, ev);
+	int8_t at = m->tables->rows[ev->row->id].offset;
+	uint64_t from;
+
+	if (ev->outcome.ret <= 0 || !o || is_stream(o) || !o->inode || is_odd(o->inode))
+		return false;
+	if (o->flags & O_APPEND)
+		return true;
+	from = at >= 0 ? (uint64_t)value_int_or(&ev->args[at], 0) : o->offset;
+	return range_end(from, (uint64_t)ev->outcome.ret) > o->inode->size;
+}
+
+bool fsmodel_changes_attributes(const struct fsmodel *m, const struct event *ev)
+{
+	if (fsmodel_only_looks(m, ev))
+		return false;
+	if (ev->row->result == RESULT_BYTES_WRITTEN)
+		return grows(m, ev);
+	if (is_open_call(ev))
+		return open_flags(ev) & O_TRUNC;
+	switch (row_class(ev->row)) {
+	case C_DATA:
+		return ev->row->result != RESULT_BYTES_READ && ev->row->result != RESULT_OFFSET;
+	case C_META:
+		return fsmodel_is_change(m, ev);
+	default:
+		return false;
+	}
 }
 
 bool fsmodel_is_change(const struct fsmodel *m, const struct event *ev)
@@ -210,15 +288,25 @@ static bool needs_fd(const struct fsmodel *m, const struct event *ev, int64_t fd
 	return false;
 }
 
+/* Whether a number that the one gets or gives back means the same to the other. */
+static bool share_numbers(const struct fsmodel *m, const struct event *a, const struct event *b)
+{
+	const struct thread *x = ids_get(&m->tables->threads, a->tid),
+			    *y = ids_get(&m->tables->threads, b->tid);
+
+	return !x || !y || x->files == y->files;
+}
+
 /* What an open gives: a number, perhaps a new file, perhaps an empty one. */
-static bool open_may_affect(const struct fsmodel *m, const struct event *first,
-			    const struct event *then)
+static bool open_may_affect(struct fsmodel *m, const struct event *first, const struct event *then)
 {
 	const struct row_info *info = &m->tables->rows[then->row->id];
 	uint64_t flags = open_flags(first);
 
-	return flags & O_TRUNC || info->makes_fd || info->nested ||
-	       needs_fd(m, then, first->outcome.ret) ||
+	return flags & O_TRUNC ||
+	       (share_numbers(m, first, then) &&
+		((info->makes_fd && !then->outcome.err) || info->nested ||
+		 needs_fd(m, then, first->outcome.ret))) ||
 	       (flags & O_CREAT && names_meet(m, first, then));
 }
 
@@ -277,6 +365,63 @@ static bool may_open_fifo(struct fsmodel *m, const struct event *ev, const struc
 	return is_open_call(ev) && (opened ? opened == i : S_ISFIFO((mode_t)mode));
 }
 
+/* The files that an event is about, as they are found now. */
+struct files {
+	const struct inode *list[4];
+	bool known; /* there are no others */
+};
+
+static void add_file(struct files *f, size_t at, const struct open_file *o)
+{
+	if (o && (o->unknown || !o->inode))
+		f->known = false;
+	f->list[at] = o ? o->inode : NULL;
+}
+
+static struct files files_of(struct fsmodel *m, const struct event *ev)
+{
+	struct files f = { .known = false };
+	struct outcome o;
+	struct call c;
+
+	/* A quiet question leaves the event as it is. */
+	if (!ask_quietly(m, (struct event *)(uintptr_t)ev, &c, &o))
+		return f;
+	f.known = true;
+	f.list[0] = c.at.inode;
+	add_file(&f, 1, c.fd ? c.fd->open : NULL);
+	add_file(&f, 2, c.t1.d ? c.t1.d->open : NULL);
+	add_file(&f, 3, c.t2.d ? c.t2.d->open : NULL);
+	return f;
+}
+
+/* What changes bytes, sizes and modes alone is seen by who looks at the same file. */
+static bool files_meet(struct fsmodel *m, const struct event *first, const struct event *then)
+{
+	struct files a = files_of(m, first), b = files_of(m, then);
+
+	for (size_t i = 0; i < ARRAY_LEN(a.list); i++) {
+		for (size_t k = 0; a.list[i] && k < ARRAY_LEN(b.list); k++) {
+			if (a.list[i] == b.list[k])
+				return true;
+		}
+	}
+	return !a.known || !b.known;
+}
+
+/* What it finds depends on names and files alone. */
+static bool is_about_names(const struct event *ev)
+{
+	switch (row_class(ev->row)) {
+	case C_NAME:
+	case C_META:
+	case C_DIR:
+		return true;
+	default:
+		return is_open_call(ev);
+	}
+}
+
 bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const struct event *then)
 {
 	if (!calls_of(m, then) || fsmodel_only_looks(m, first) || first->tid == then->tid)
@@ -289,7 +434,24 @@ bool fsmodel_may_affect(struct fsmodel *m, const struct event *first, const stru
 		return names_meet(m, first, then);
 	if (row_class(first->row) == C_LOCK || row_class(then->row) == C_LOCK)
 		return locks_meet(m, first, then);
-	return !is_open_call(first) || open_may_affect(m, first, then);
+	if (is_open_call(first))
+		return open_may_affect(m, first, then);
+	switch (row_class(first->row)) {
+	case C_DATA:
+	case C_META:
+		return files_meet(m, first, then);
+	case C_DESC:
+		return share_numbers(m, first, then) || !is_about_names(then);
+	case C_SYNC:
+	case C_MAP:
+	case C_PIPE:
+	case C_PROC:
+	case C_WAIT:
+	case C_SIGNAL:
+		return !is_about_names(then);
+	default:
+		return true;
+	}
 }
 
 /* Who removes what others may need. */
@@ -361,4 +523,31 @@ bool fsmodel_takes_from(const struct fsmodel *m, const struct event *first,
 			       needs_name(then, last_of(name));
 	}
 	return false;
+}
+
+/* Where the kernel puts what a call moves. */
+
+static bool is_shared(const struct call *c, const struct descriptor *d)
+{
+	return d->open->refs > 1 || d->refs > 1 || c->thread->files->refs > 1;
+}
+
+bool fsmodel_placed(struct fsmodel *m, struct event *ev, struct placed *ret)
+{
+	const struct transfer *t;
+	struct outcome o;
+	struct call c;
+
+	if (ev->row->result != RESULT_BYTES_WRITTEN || ev->outcome.ret <= 0 ||
+	    !ask_quietly(m, ev, &c, &o) || o.err || !c.t1.d)
+		return false;
+	t = &c.t1;
+	if (!t->write || t->d->open->unknown || is_stream(t->d->open) || is_odd(t->d->open->inode))
+		return false;
+	if (!t->append && (t->positional || !t->d->open->offset_known || !is_shared(&c, t->d)))
+		return false;
+	ret->file = &t->d->open->inode->res;
+	ret->line = t->append ? ret->file : &t->d->open->res;
+	ret->at = t->from;
+	return true;
 }

@@ -81,22 +81,6 @@ static struct outcome ask_plain(struct call *c, const struct meta_find *how)
 	return err ? fails(err) : succeeds(0);
 }
 
-static struct outcome ask_stat(struct call *c)
-{
-	static const struct meta_find how = {
-		.flags = "flags",
-		.allowed = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | STATX_SYNC_BITS,
-		.any_open = true,
-		.null_path = true,
-		.touch = TOUCH_META_READ | TOUCH_SIZE_READ,
-	};
-
-	if (c->ev->row->id == SC_statx &&
-	    (int_arg(c, "flags", 0) & STATX_SYNC_BITS) == STATX_SYNC_BITS)
-		return fails(EINVAL);
-	return ask_plain(c, &how);
-}
-
 static bool field_uint(const struct value *v, unsigned int n, uint64_t *ret)
 {
 	const struct value *f = value_field(v, n);
@@ -115,48 +99,99 @@ struct stat_places {
 static const struct stat_places places_stat = { 0, 1, 2, 3, 4, 5, 7 };
 static const struct stat_places places_statx = { 17, 7, 6, 3, 4, 5, 8 };
 
-static void learn(struct call *c, const struct value *v, const struct stat_places *p)
+static void read_stat(const struct value *v, const struct stat_places *p, struct seen_stat *st)
 {
-	struct seen_stat st = { 0 };
 	uint64_t n, minor_dev;
 
-	st.has_mode = field_uint(v, p->mode, &n);
-	st.mode = st.has_mode ? (uint32_t)n : 0;
-	st.has_nlink = field_uint(v, p->nlink, &n);
-	st.nlink = st.has_nlink ? (uint32_t)n : 0;
-	st.has_owner = field_uint(v, p->uid, &n);
-	st.uid = st.has_owner ? (uint32_t)n : 0;
-	st.has_owner &= field_uint(v, p->gid, &n);
-	st.gid = st.has_owner ? (uint32_t)n : 0;
-	st.has_size = field_uint(v, p->size, &st.size);
-	st.has_id = field_uint(v, p->ino, &st.ino) && field_uint(v, p->dev, &st.dev);
-	if (p == &places_statx) {
-		st.has_id &= field_uint(v, p->dev + 1, &minor_dev);
-		if (st.has_id)
-			st.dev = makedev((unsigned int)st.dev, (unsigned int)minor_dev);
-		if (!field_uint(v, 0, &n))
-			return;
-		st.has_mode &= (n & 3) == 3; /* STATX_TYPE, STATX_MODE */
-		st.has_owner &= (n & 0x18) == 0x18;
-		st.has_nlink &= (n & 4) != 0;
-		st.has_size &= (n & 0x200) != 0;
-		st.has_id &= (n & 0x100) != 0;
-	}
-	inode_learn(c->m, c->at.inode, &st);
+	*st = (struct seen_stat){ 0 };
+	st->has_mode = field_uint(v, p->mode, &n);
+	st->mode = st->has_mode ? (uint32_t)n : 0;
+	st->has_nlink = field_uint(v, p->nlink, &n);
+	st->nlink = st->has_nlink ? (uint32_t)n : 0;
+	st->has_owner = field_uint(v, p->uid, &n);
+	st->uid = st->has_owner ? (uint32_t)n : 0;
+	st->has_owner &= field_uint(v, p->gid, &n);
+	st->gid = st->has_owner ? (uint32_t)n : 0;
+	st->has_size = field_uint(v, p->size, &st->size);
+	st->has_id = field_uint(v, p->ino, &st->ino) && field_uint(v, p->dev, &st->dev);
+	if (p != &places_statx)
+		return;
+	st->has_id &= field_uint(v, p->dev + 1, &minor_dev);
+	if (st->has_id)
+		st->dev = makedev((unsigned int)st->dev, (unsigned int)minor_dev);
+	/* The mask tells what the kernel filled in; without it nothing is known. */
+	if (!field_uint(v, 0, &n))
+		n = 0;
+	st->has_mode &= (n & 3) == 3; /* STATX_TYPE, STATX_MODE */
+	st->has_owner &= (n & 0x18) == 0x18;
+	st->has_nlink &= (n & 4) != 0;
+	st->has_size &= (n & 0x200) != 0;
+	st->has_id &= (n & 0x100) != 0;
+}
+
+/* What the call gave back. False: it did not, or not of something that has an inode. */
+static bool seen_of(const struct call *c, struct seen_stat *ret)
+{
+	const struct value *st = arg_of(c, "statbuf"), *stx = arg_of(c, "statxbuf");
+
+	if (!c->at.inode || c->m->options.execute || c->ev->outcome.err)
+		return false;
+	if (st->type == VALUE_STRUCT)
+		read_stat(st, &places_stat, ret);
+	else if (stx->type == VALUE_STRUCT)
+		read_stat(stx, &places_statx, ret);
+	return st->type == VALUE_STRUCT || stx->type == VALUE_STRUCT;
+}
+
+static bool has_other_size(const struct inode *i, const struct seen_stat *st)
+{
+	return st->has_size && i->type == S_IFREG && !i->special && i->size_known &&
+	       (!st->has_mode || S_ISREG(st->mode)) && st->size != i->size;
+}
+
+/* A replay verifies mode and size. */
+static bool differs_from(const struct inode *i, const struct seen_stat *st)
+{
+	return has_other_size(i, st) ||
+	       (st->has_mode && i->mode_known && i->type == S_IFREG && !i->special &&
+		S_ISREG(st->mode) && (st->mode & 07777) != i->mode);
+}
+
+static struct outcome ask_stat(struct call *c)
+{
+	static const struct meta_find how = {
+		.flags = "flags",
+		.allowed = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | STATX_SYNC_BITS,
+		.any_open = true,
+		.null_path = true,
+		.touch = TOUCH_META_READ | TOUCH_SIZE_READ,
+	};
+	struct seen_stat st;
+	struct outcome o;
+
+	if (c->ev->row->id == SC_statx &&
+	    (int_arg(c, "flags", 0) & STATX_SYNC_BITS) == STATX_SYNC_BITS)
+		return fails(EINVAL);
+	o = ask_plain(c, &how);
+	if (!o.err && seen_of(c, &st))
+		c->differs = differs_from(c->at.inode, &st);
+	return o;
 }
 
 static void apply_stat(struct call *c)
 {
-	const struct value *v;
+	struct seen_stat st;
 
-	if (!c->at.inode || c->m->options.execute)
+	if (!seen_of(c, &st))
 		return;
-	v = arg_of(c, "statbuf");
-	if (v && v->type == VALUE_STRUCT)
-		learn(c, v, &places_stat);
-	v = arg_of(c, "statxbuf");
-	if (v && v->type == VALUE_STRUCT)
-		learn(c, v, &places_statx);
+	/* What the model knows may be newer than what a call that overlapped others saw: it stays. */
+	if (has_other_size(c->at.inode, &st))
+		contradict(c, CONTRADICTION_SIZE, false,
+			   "it shows %llu bytes where the file should have %llu",
+			   (unsigned long long)st.size, (unsigned long long)c->at.inode->size);
+	if (st.has_size && c->at.inode->type == S_IFREG)
+		c->facts->end = st.size;
+	inode_learn(c->m, c->at.inode, &st);
 }
 
 static struct outcome ask_statfs(struct call *c)

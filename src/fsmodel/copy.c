@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "base/banned.h"
+#include "fsmodel/names.h"
 #include "fsmodel/tables.h"
 
 /* From one descriptor to another. */
@@ -327,6 +328,66 @@ struct outcome ask_sync(struct call *c)
 
 /* Listings. */
 
+static bool row_lists(const struct row *row)
+{
+	return row->id == SC_getdents || row->id == SC_getdents64;
+}
+
+/* The name of the n-th entry of a listing, its length 0 for . and .. and what no name is; NULL: there is none. */
+static const char *listed_name(const struct call *c, uint32_t n, const struct value **ret_item,
+			       size_t *ret_len)
+{
+	enum struct_id id = c->ev->row->id == SC_getdents ? STRUCT_dirent_old : STRUCT_dirent64;
+	const struct value *name;
+
+	*ret_item = value_item(arg_at(c, 1), n);
+	if (!*ret_item)
+		return NULL;
+	name = field_of(*ret_item, id, "d_name");
+	*ret_len = 0;
+	if (!name || name->type != VALUE_DATA || !name->data->bytes)
+		return "";
+	if (name->data->kept_bytes <= 255 && name->data->kept_bytes >= name->data->len_bytes &&
+	    !(name->data->kept_bytes <= 2 &&
+	      !memcmp(name->data->bytes, "..", name->data->kept_bytes)))
+		*ret_len = name->data->kept_bytes;
+	return (const char *)name->data->bytes;
+}
+
+/* So many bytes an entry takes at most: where they were left, all was listed that there was. */
+#define DIRENT_MAX_BYTES 280
+
+/*
+ * Whether the listing shows a name that is not there, or lacks one that is. Only one
+ * that begins with the first entry and leaves room in its buffer shows all of them.
+ */
+static bool listing_differs(const struct call *c, const struct inode *dir)
+{
+	uint64_t room = (uint64_t)value_int_or(arg_at(c, 2), 0);
+	bool whole = false;
+	uint32_t n, nr = 0;
+	const struct value *item;
+	const char *name;
+	size_t len;
+
+	if (!dir->listed || dir->special || c->m->options.execute)
+		return false;
+	for (n = 0; (name = listed_name(c, n, &item, &len)); n++) {
+		const struct entry *e;
+
+		if (!len) {
+			whole |= name[0] == '.';
+			continue;
+		}
+		e = entry_find(c->m, dir, name, len, entry_hash(dir, name, len));
+		if (!e || !e->target)
+			return true;
+		nr++;
+	}
+	whole &= (uint64_t)c->ev->outcome.ret + DIRENT_MAX_BYTES <= room;
+	return whole && nr != dir->nr_present;
+}
+
 static struct outcome ask_getdents(struct call *c)
 {
 	struct inode *i;
@@ -346,6 +407,8 @@ static struct outcome ask_getdents(struct call *c)
 		return fails(ENOENT);
 	touch_use(c, &i->res, TOUCH_LIST);
 	c->any_ret = true;
+	if (row_lists(c->ev->row) && c->want_ok)
+		c->differs = listing_differs(c, i);
 	return succeeds(0);
 }
 
@@ -359,24 +422,21 @@ static void apply_getdents(struct call *c)
 {
 	struct inode *dir = c->fd->open->inode;
 	enum struct_id id = c->ev->row->id == SC_getdents ? STRUCT_dirent_old : STRUCT_dirent64;
-	struct value *item;
+	const struct value *item;
+	const char *name;
+	size_t len;
 	uint32_t n;
 
-	if (!dir || c->ev->row->nr_args < 3 || c->m->options.execute)
+	if (!dir || c->m->options.execute)
 		return;
-	for (n = 0; (item = value_item(arg_at(c, 1), n)); n++) {
-		const struct value *name = field_of(item, id, "d_name");
-		uint64_t len;
-
-		if (!name || name->type != VALUE_DATA || !name->data->bytes)
-			continue;
-		len = name->data->kept_bytes;
-		if (!len || len > 255 || len < name->data->len_bytes ||
-		    (len <= 2 && !memcmp(name->data->bytes, "..", len)))
-			continue;
-		entry_listed(c, dir, (const char *)name->data->bytes, len,
-			     type_of_dirent(value_int_or(field_of(item, id, "d_type"), 0)),
-			     (uint64_t)value_int_or(field_of(item, id, "d_ino"), 0));
+	if (c->differs)
+		contradict(c, CONTRADICTION_EXISTS, false,
+			   "it lists other names than there should be");
+	for (n = 0; (name = listed_name(c, n, &item, &len)); n++) {
+		if (len)
+			entry_listed(c, dir, name, len,
+				     type_of_dirent(value_int_or(field_of(item, id, "d_type"), 0)),
+				     (uint64_t)value_int_or(field_of(item, id, "d_ino"), 0));
 	}
 }
 

@@ -302,6 +302,7 @@ static void finish_read(struct call *c, const struct transfer *t, struct inode *
 		learn_size(c, i, end);
 	if (!has_size(i) || done == t->count)
 		return;
+	c->facts->end = end;
 	/* A signal may end a read between its pages; nothing at all is the end of the file. */
 	if (!i->size_known ? end >= i->size : !done && t->from < i->size)
 		learn_end(c, i, end);
@@ -545,12 +546,24 @@ static void finish_seek(struct call *c, int64_t offset, int64_t whence, int64_t 
 	if (whence == SEEK_END && i->type != S_IFDIR && has_size(i) && !is_odd(i)) {
 		int64_t size;
 
-		if (!__builtin_sub_overflow(to, offset, &size) && size >= 0)
+		if (!__builtin_sub_overflow(to, offset, &size) && size >= 0) {
 			learn_end(c, i, (uint64_t)size);
+			c->facts->end = (uint64_t)size;
+		}
+	}
+	c->facts->offset = (uint64_t)to;
+	if (whence == SEEK_CUR && !offset && o->offset_known && o->offset != (uint64_t)to) {
+		bool shared = o->refs > 1 || c->fd->refs > 1;
+
+		contradict(c, CONTRADICTION_SIZE, !shared,
+			   "the offset is %llu and not %llu as it should", (unsigned long long)to,
+			   (unsigned long long)o->offset);
+		/* It may be older than what others did meanwhile. */
+		if (shared)
+			return;
 	}
 	o->offset = (uint64_t)to;
 	o->offset_known = true;
-	c->facts->offset = (uint64_t)to;
 }
 
 static struct outcome ask_lseek(struct call *c)

@@ -138,6 +138,8 @@ struct facts {
 	uint32_t child_tid;
 	/* Bytes moved: where the transfer began, also when the call names no offset. */
 	uint64_t offset;
+	/* The call showed that the file ends here; UINT64_MAX: it did not. */
+	uint64_t end;
 	struct res *stream; /* that a pipe, socket or eventfd call read or wrote */
 	bool local_peer; /* the other end of the stream is in the trace */
 	/*
@@ -175,6 +177,10 @@ bool fsmodel_locks_out(struct fsmodel *m, uint32_t tid, struct event *ev);
 /* Whether the event leaves the state as it is, and whether it may change names or locks or close a descriptor. */
 bool fsmodel_only_looks(const struct fsmodel *m, const struct event *ev);
 bool fsmodel_changes_names(const struct fsmodel *m, const struct event *ev);
+/* Whether it may change the size or the mode of a file. */
+bool fsmodel_changes_attributes(const struct fsmodel *m, const struct event *ev);
+/* Whether all that it changes is the offset of an open file that has one descriptor. */
+bool fsmodel_moves_offset(const struct fsmodel *m, const struct event *ev);
 /*
  * Whether the call changes something whenever it succeeds: names, bytes, metadata,
  * descriptors, offsets, maps, locks. Says nothing about the call's own outcome.
@@ -184,6 +190,19 @@ bool fsmodel_is_change(const struct fsmodel *m, const struct event *ev);
 bool fsmodel_takes_away(const struct event *ev);
 bool fsmodel_takes_from(const struct fsmodel *m, const struct event *first,
 			const struct event *then);
+
+/*
+ * Of a call that moves bytes to or from a place of a regular file that the kernel chose:
+ * behind what others have appended, or at an offset that others move too.
+ */
+struct placed {
+	const struct res *file; /* RES_FILE */
+	const struct res *line; /* whose end is the place: the file, or its RES_OPEN */
+	uint64_t at; /* where the call would begin now */
+};
+
+/* False: the call is no such one. */
+bool fsmodel_placed(struct fsmodel *m, struct event *ev, struct placed *ret);
 
 /* What a descriptor is open on, for whoever decides whether calls on it can be made again. */
 enum fd_object {

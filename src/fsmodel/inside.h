@@ -291,6 +291,7 @@ struct call {
 	enum held_answer held;
 	/* Of an open that waits for the other end of this FIFO: nobody has that open. */
 	const struct inode *alone;
+	bool differs; /* ask() knows something else of what the call gave back in its arguments */
 	/* What ask() found for apply(). */
 	struct found at, at2;
 	struct descriptor *fd, *fd2;
@@ -357,6 +358,8 @@ void res_forget(struct fsmodel *m, struct res *res, struct res *heir);
 void res_bury(struct fsmodel *m, struct res *res, struct res *heir);
 /* What the tables keep of an inode that is about to be buried: its locks and its fifo. */
 void inode_drop_tables(struct fsmodel *m, struct inode *i);
+/* Asks without keeping anything. False: the model has no answer to this event. */
+bool ask_quietly(struct fsmodel *m, struct event *ev, struct call *c, struct outcome *ret);
 
 /* The argument of a name, VALUE_NONE when the row or the event has none. */
 const struct value *arg_of(const struct call *c, const char *name);

@@ -265,6 +265,7 @@ static void clear_facts(struct facts *f)
 	f->umask = 0;
 	f->child_tid = 0;
 	f->offset = 0;
+	f->end = UINT64_MAX;
 	f->stream = NULL;
 	f->local_peer = f->mixed = false;
 	f->locker = NULL;
@@ -478,7 +479,7 @@ static bool answer_fits(struct call *c, const struct row_info *info, struct outc
 		return false;
 	if (ev->outcome.err)
 		return error_fits(c, foretold);
-	if (foretold.err || !refs_fit(c, info))
+	if (foretold.err || c->differs || !refs_fit(c, info))
 		return false;
 	if (c->held == HELD_OTHER || c->alone)
 		return false;
@@ -583,13 +584,13 @@ const struct facts *fsmodel_try(struct fsmodel *m, struct event *ev)
 	return step(m, ev, true);
 }
 
-/* Asks what the kernel would answer and changes nothing. False: the model does not know the call, or its thread. */
-static bool ask_quietly(struct fsmodel *m, struct event *ev, struct call *c, struct outcome *ret)
+bool ask_quietly(struct fsmodel *m, struct event *ev, struct call *c, struct outcome *ret)
 {
 	const struct row_info *info = info_of(m, ev);
 	struct thread *t = ids_get(&m->tables->threads, ev->tid);
 
-	if (!info || !t || t->ended || ev->row->sort == ROW_EVENT)
+	if (!info || !t || t->ended || ev->row->sort == ROW_EVENT ||
+	    ev->outcome.err == ERRNO_UNKNOWN)
 		return false;
 	clear_facts(&m->tables->quiet);
 	begin_call(c, m, ev, true);
@@ -604,8 +605,7 @@ bool fsmodel_fits(struct fsmodel *m, struct event *ev)
 	struct outcome foretold;
 	struct call c;
 
-	return ev->outcome.err == ERRNO_UNKNOWN || !ask_quietly(m, ev, &c, &foretold) ||
-	       answer_fits(&c, info_of(m, ev), foretold);
+	return !ask_quietly(m, ev, &c, &foretold) || answer_fits(&c, info_of(m, ev), foretold);
 }
 
 bool fsmodel_locks_meet(struct fsmodel *m, const struct event *first, const struct event *then)
