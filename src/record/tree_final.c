@@ -17,6 +17,8 @@
 
 /* Of all files together, so that the end of a recording has an end. */
 #define HASH_MAX_BYTES ((uint64_t)1 << 30)
+/* Likewise, of what is kept besides its hash. */
+#define FINAL_KEPT_MAX_BYTES ((uint64_t)16 << 20)
 #define MOUNTINFO_MAX_BYTES ((size_t)16 << 20)
 
 enum {
@@ -45,6 +47,16 @@ struct description {
 	struct tree_object object;
 	struct tree_content content;
 };
+
+/*
+ * Whether what the file holds is kept too. Where several threads wrote at the same time to
+ * one place, as appends do, that alone tells which came first.
+ */
+static bool keeps_final(const struct tree *t, const struct tree_object *o)
+{
+	return t->had_several && o->st.stx_size <= t->o.content_max_bytes &&
+	       o->st.stx_size <= t->final_left_bytes;
+}
 
 /* True: nothing more can be told of it with other rights. */
 static bool describe(struct tree *t, const struct noted *n, uint64_t hash_left,
@@ -77,9 +89,16 @@ static bool describe(struct tree *t, const struct noted *n, uint64_t hash_left,
 	} else if (S_ISREG(o->st.stx_mode) && !o->special && n->flags & NOTED_DENIED) {
 		rec->flags |= TREE_UNREADABLE;
 	} else if (S_ISREG(o->st.stx_mode) && !o->special && o->st.stx_size <= hash_left) {
-		if (!tree_read_content(t, o, hash_left, false, &ret->content)) {
+		bool keep = keeps_final(t, o);
+
+		if (!tree_read_content(t, o, hash_left, keep, &ret->content)) {
 			rec->flags |= TREE_UNREADABLE;
 			return false;
+		}
+		if (keep) {
+			t->final_left_bytes -= ret->content.len_bytes;
+			rec->content = ret->content.content;
+			rec->flags |= TREE_CONTENT_KEPT;
 		}
 		rec->hash = ret->content.hash;
 		rec->flags |= ret->content.changed ? TREE_CHANGED : 0;
@@ -289,6 +308,7 @@ int tree_finish(struct tree *t, uint64_t now_ns, bool has_end)
 	struct loss loss = { .kind = LOSS_TREE_INCOMPLETE, .to_ns = now_ns };
 
 	t->now_ns = now_ns;
+	t->final_left_bytes = FINAL_KEPT_MAX_BYTES;
 	tree_read_at_once(t);
 	tree_places_forget(t->places);
 	write_denied(t);

@@ -207,6 +207,9 @@ struct tree {
 	bool no_openat2; /* the kernel lacks it, or it is forbidden */
 	bool is_made; /* the call whose paths are touched may have had its effect */
 	uint64_t now_ns;
+	uint32_t nr_alive; /* threads */
+	bool had_several; /* at a time: what they wrote may lie in files in any order */
+	uint64_t final_left_bytes; /* of contents of the final tree that may be kept */
 	uint64_t nr_incomplete; /* what could not be noted for reasons of ours */
 	uint64_t nr_withheld; /* files that we have not read because the program had no right to */
 	int r; /* the feed's first failure */

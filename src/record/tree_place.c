@@ -300,6 +300,7 @@ void tree_begin_thread(struct tree *t, pid_t tid, pid_t parent, bool shares_cwd)
 	else
 		tree_renew_rights(t, tid);
 	t->cwds_are_shared |= shares_cwd;
+	t->had_several |= ++t->nr_alive > 1;
 	*id_of(t->places, tid) = (struct tree_id){ 0 };
 	if (may_keep(t, WALK_FROM_ROOT))
 		note_place(t, tid, WALK_FROM_ROOT);
@@ -329,6 +330,7 @@ void tree_end_thread(struct tree *t, pid_t tid)
 	struct tree_id *id = id_of(t->places, tid);
 
 	tree_leave(t, tid, -1);
+	t->nr_alive -= t->nr_alive > 0;
 	(void)map_remove(&t->rights, &tid, sizeof(tid));
 	if (id->tid == tid)
 		*id = (struct tree_id){ 0 };
