@@ -68,6 +68,9 @@ static void print_text(const struct cli *cli, const char *output, const struct c
 	if (t->nr_swapped)
 		fprintf(cli->out, ", %llu overlapping calls swapped",
 			(unsigned long long)t->nr_swapped);
+	if (t->nr_unordered)
+		fprintf(cli->out, ", %llu overlapping writes whose order the trace does not show",
+			(unsigned long long)t->nr_unordered);
 	if (t->nr_unsupported)
 		fprintf(cli->out, ", %llu calls cannot be replayed",
 			(unsigned long long)t->nr_unsupported);
@@ -105,6 +108,7 @@ static void print_json(const struct cli *cli, const char *output, const struct c
 	json_kv_u64(&w, "waiting", t->nr_waiting);
 	json_kv_u64(&w, "unsupported", t->nr_unsupported);
 	json_kv_u64(&w, "swapped", t->nr_swapped);
+	json_kv_u64(&w, "unordered_writes", t->nr_unordered);
 	json_kv_u64(&w, "unverifiable", t->nr_unverifiable);
 	json_kv_u64(&w, "inferred", tree_count_all(&t->inferred));
 	json_kv_u64(&w, "ranges_forgotten", t->order.nr_forgotten);

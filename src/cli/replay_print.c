@@ -274,6 +274,9 @@ static void put_mismatches(const struct run_result *res, const struct replay_pri
 	if (res->nr_unverifiable)
 		buf_printf(b, "; %llu reads of bytes that the trace does not tell",
 			   (unsigned long long)res->nr_unverifiable);
+	if (res->nr_unordered)
+		buf_printf(b, "; %llu overlapping writes whose order the trace does not show",
+			   (unsigned long long)res->nr_unordered);
 	buf_putc(b, '\n');
 	for (i = 0; i < nr && i < o->top && i < RUN_MISMATCHES_KEPT; i++) {
 		const struct run_mismatch *m = &res->mismatches[i];
@@ -575,6 +578,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "verified", res->nr_verified);
 	json_kv_u64(w, "verified_results", res->nr_results_verified);
 	json_kv_u64(w, "unverifiable_reads", res->nr_unverifiable);
+	json_kv_u64(w, "unordered_writes", res->nr_unordered);
 	json_kv_u64(w, "mismatches", atomic_load(&res->nr_mismatches));
 	json_key(w, "mismatches_by_kind");
 	json_object_begin(w);

@@ -17,6 +17,8 @@ static void forget(void *arg, struct res *res, struct res *heir)
 	struct compiler *c = arg;
 
 	bytes_forget(&c->bytes, res);
+	if (c->observer && c->observer->forget)
+		c->observer->forget(c->observer, res);
 	order_forget(c->order, res, heir);
 }
 
@@ -77,8 +79,12 @@ static int model_tree(struct compiler *c, struct item *item, struct err *err)
 /* Of a part that ends before the trace does nobody recorded what it left. */
 static int copy_item(struct compiler *c, struct item *item, struct err *err)
 {
-	if (c->options->to.at && item->row->id == REC_tree_entry && !is_initial(item))
-		return 0;
+	if (item->row->id == REC_tree_entry && !is_initial(item)) {
+		if (c->options->to.at)
+			return 0;
+		/* What files held at the end has told the order of writes; a replay needs its hash alone. */
+		item->args[ENTRY_CONTENT].type = VALUE_NONE;
+	}
 	return plan_writer_item(c->writer, item, err);
 }
 
@@ -329,17 +335,21 @@ static int compile_present(struct compiler *c, struct err *err)
 {
 	struct event *ev = window_present(c->window);
 	const struct facts *facts;
-	int r = overlap_let_pass(c, err);
+	int r = overlap_know_contests(c, err);
 
+	if (r >= 0)
+		r = overlap_let_pass(c, err);
 	if (r < 0)
 		return r;
-	facts = fsmodel_try(c->model, ev);
+	facts = overlap_try(c, ev);
 	if (!facts)
 		r = overlap_swap(c, &facts, err);
 	if (r < 0)
 		return r;
-	if (!facts)
+	if (!facts) {
+		c->totals->nr_unordered += !overlap_in_place(c, ev);
 		facts = fsmodel_step(c->model, ev);
+	}
 	r = finish_event(c, ev, facts, err);
 	return r < 0 ? r : show_ahead(c, ev->stream, err);
 }
@@ -433,6 +443,8 @@ static int note_order(struct compiler *c)
 		r = plan_writer_meta(c->writer, PLAN_META_CACHE, "known");
 	if (!r && c->totals->nr_unverifiable)
 		r = note_number(c, PLAN_META_UNVERIFIABLE, c->totals->nr_unverifiable);
+	if (!r && c->totals->nr_unordered)
+		r = note_number(c, PLAN_META_UNORDERED, c->totals->nr_unordered);
 	if (!r && c->totals->nr_enforced_requests)
 		r = note_number(c, PLAN_META_ENFORCED, c->totals->nr_enforced_requests);
 	if (!r)
@@ -468,8 +480,11 @@ static int compile_all(struct compiler *c, struct err *err)
 		r = open_model(c, err);
 	if (r >= 0)
 		r = compile_events(c, err);
+	if (r >= 0 && c->observer && c->observer->end)
+		c->observer->end(c->observer, c->model);
 	if (r >= 0 && !c->tree_known)
 		r = fsmodel_initial_tree(c->model, put_inferred, c);
+	c->totals->nr_unordered += c->contests.nr_unordered;
 	if (r >= 0 && c->writer)
 		r = note_order(c);
 	if (r >= 0)
@@ -480,6 +495,7 @@ static int compile_all(struct compiler *c, struct err *err)
 static void compiler_release(struct compiler *c)
 {
 	window_close(c->window);
+	contests_release(&c->contests);
 	texts_release(&c->texts);
 	fsmodel_free(c->model); /* forgets into the order */
 	bytes_release(&c->bytes);

@@ -40,6 +40,8 @@ struct compile_options {
 	/* Only this part of the trace is acted, what came before is made ready (part.h). */
 	struct compile_bound from, to;
 	uint64_t think_ns; /* of block requests: shorter think times mean no dependency */
+	/* Writes whose places the kernel chose keep the order of their ends: contest.h. */
+	bool as_they_ended;
 	struct progress *progress;
 };
 
@@ -58,6 +60,9 @@ struct compiled {
 /* Who looks on: graph.h, series.h. */
 struct compile_observer {
 	void (*event)(struct compile_observer *o, const struct compiled *c);
+	/* A resource is about to go, and: this was the last event. Both may be NULL. */
+	void (*forget)(struct compile_observer *o, const struct res *res);
+	void (*end)(struct compile_observer *o, const struct fsmodel *m);
 };
 
 /* What is only known of block requests. */
@@ -79,6 +84,7 @@ struct compile_totals {
 	uint64_t nr_waiting; /* calls that edges and think time stand for */
 	uint64_t nr_unsupported; /* calls that should be made and cannot */
 	uint64_t nr_swapped; /* overlapping calls that changed places */
+	uint64_t nr_unordered; /* overlapping writes of which no one can tell which came first */
 	uint64_t nr_cache_misses; /* events that tell of one; 0: the trace does not know */
 	uint64_t nr_unverifiable; /* actions that read bytes which the trace does not tell */
 	uint64_t nr_setup; /* actions that only make the state before a part */

@@ -4,6 +4,7 @@
 #define COMPILE_EMIT_H
 
 #include "compile/bytes.h"
+#include "compile/contest.h"
 #include "compile/inside.h"
 #include "compile/part.h"
 #include "compile/texts.h"
@@ -53,6 +54,8 @@ struct compiler {
 	bool shows_ahead; /* the order wants to see events before their turn */
 	bool tree_known;
 	struct part part;
+	struct contests contests;
+	bool knows_contests; /* they have been looked for */
 	bool is_setup; /* the present event is before the part */
 	bool knows_start; /* what the metadata say of the first process is in the model */
 	const struct trace_stream_info *streams;
@@ -99,8 +102,14 @@ void passing_note_end(struct compiler *c, const struct thread *t);
 /* An event that is in the model is compiled before its turn. */
 MUST_CHECK int compile_early(struct compiler *c, struct event *ev, const struct facts *facts,
 			     struct err *err);
+/* Looks for the places of writes, once, when the first two meet whose places the kernel chose: contest.h. */
+MUST_CHECK int overlap_know_contests(struct compiler *c, struct err *err);
 /* Calls that overlapped the present one, and what they saw says that they took effect before it, go first. */
 MUST_CHECK int overlap_let_pass(struct compiler *c, struct err *err);
+/* As fsmodel_try(), and NULL too when the call is a write that is not in its place. */
+const struct facts *overlap_try(struct compiler *c, struct event *ev);
+/* False: it is a write that has to wait for others to reach its place. */
+bool overlap_in_place(struct compiler *c, struct event *ev);
 /*
  * The present event does not fit: those that overlapped it go first until it does. Then
  * its facts; NULL when it never does.

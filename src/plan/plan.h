@@ -48,6 +48,9 @@ enum action_flag {
 /* ... and how many reads were of bytes that the trace does not have, so that they have no result. */
 #define PLAN_META_UNVERIFIABLE "unverifiable_reads"
 
+/* ... and how many writes overlapped others and were put behind each other in an order that the trace does not show. */
+#define PLAN_META_UNORDERED "unordered_writes"
+
 /* ... and how many requests of io_uring do nothing, for they failed and might not fail again. */
 #define PLAN_META_ENFORCED "enforced_requests"
 

@@ -164,6 +164,7 @@ static int open_plans(struct run *run, const char *const *paths, unsigned int nr
 		nr_slots += t->nr_slots;
 		run->res->nr_actions += t->nr_actions;
 		run->res->nr_unverifiable += number_of(p->plan, PLAN_META_UNVERIFIABLE);
+		run->res->nr_unordered += number_of(p->plan, PLAN_META_UNORDERED);
 		run->res->nr_requests_enforced += number_of(p->plan, PLAN_META_ENFORCED);
 		if (t->elapsed_ns > run->res->original_elapsed_ns)
 			run->res->original_elapsed_ns = t->elapsed_ns;

@@ -186,6 +186,7 @@ struct run_result {
 	uint64_t nr_enforced; /* ... for the call failed there and might not fail here */
 	uint64_t enforced_by_error[RUN_ERRNO_MAX];
 	uint64_t nr_verified, nr_results_verified;
+	uint64_t nr_unordered; /* overlapping writes whose order the traces do not show */
 	uint64_t
 		nr_unverifiable; /* reads of bytes that the traces do not have: what they give is free */
 	uint64_t elapsed_ns, original_elapsed_ns;
