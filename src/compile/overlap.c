@@ -104,19 +104,25 @@ static int is_contested(struct compiler *c, struct event *present, bool *ret, st
 	return r;
 }
 
-int overlap_know_contests(struct compiler *c, struct err *err)
+static int know_contests(struct compiler *c, struct event *ev, struct err *err)
 {
 	bool contested;
 	int r;
 
-	if (c->knows_contests || c->nr_streams < 2 || c->options->as_they_ended ||
-	    !window_overlaps(c->window))
+	if (c->knows_contests || c->options->as_they_ended)
 		return 0;
-	r = is_contested(c, window_present(c->window), &contested, err);
+	r = is_contested(c, ev, &contested, err);
 	if (r < 0 || !contested)
 		return r;
 	c->knows_contests = true;
 	return contests_find(c->trace, &c->contests, err);
+}
+
+int overlap_know_contests(struct compiler *c, struct err *err)
+{
+	if (c->nr_streams < 2 || !window_overlaps(c->window))
+		return 0;
+	return know_contests(c, window_present(c->window), err);
 }
 
 /* The next one that goes before `ev`, in the model already; NULL: none. */
@@ -185,8 +191,12 @@ static int swap_one(struct compiler *c, unsigned int *tries, struct err *err)
 		    !window_load(c->window, ev))
 			continue;
 		++*tries;
-		if (!fsmodel_may_affect(c->model, ev, present) || !overlap_in_place(c, ev) ||
-		    !fsmodel_fits(c->model, ev))
+		if (!fsmodel_may_affect(c->model, ev, present))
+			continue;
+		r = know_contests(c, ev, err);
+		if (r < 0)
+			return r;
+		if (!overlap_in_place(c, ev) || !fsmodel_fits(c->model, ev))
 			continue;
 		r = let_pass(c, ev, err);
 		if (r < 0)

@@ -136,6 +136,12 @@ ok $? 'and the offset behind one of them'
 compiles seen 'd["contradictions"] == {} and d["unordered_writes"] == 0' && replays seen -q
 ok $? 'and the size between them'
 
+{ ends otherfirst && echo "$opens" && echo '7/1 #3 2000+5000 write(fd=3, buf="first", count=5) = 5
+7/2 #4 2100+6000 write(fd=4, buf="other", count=5) = 5
+7/3 #5 2200+100 stat(path="/f", statbuf={st_mode=S_IFREG|0644, st_size=5}) = 0'; } | traces early
+compiles early 'd["contradictions"] == {} and d["unordered_writes"] == 0' && leaves early otherfirst
+ok $? 'also when a call that ended before them saw one of them'
+
 # A chain: the long write overlaps all others, and is behind the first of them.
 { ends 1L234 && echo "$opens" && echo '7/1 #3 2000+100 write(fd=3, buf="1", count=1) = 1
 7/1 #4 2200+100 write(fd=3, buf="2", count=1) = 1
