@@ -6,7 +6,7 @@
  *           inodes, entries, look-ups, the calls that make, move, remove and
  *           describe names; initial tree, inference, forgetting
  *   tables  model.c calls.c refs.c process.c cwd.c fd.c open.c data.c copy.c stream.c
- *           map.c aio.c uring.c lock.c (tables.h)
+ *           socket.c map.c aio.c uring.c lock.c (tables.h)
  *           the step itself, processes, descriptor tables, open files, offsets,
  *           data, pipes, sockets, maps, asynchronous requests, locks
  *

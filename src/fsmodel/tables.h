@@ -130,6 +130,8 @@ struct stream {
 };
 
 struct stream *stream_new(struct fsmodel *m);
+/* Notes it as one that descriptors are passed in, until it goes. */
+void stream_list_passing(struct fsmodel *m, struct stream *s);
 /* Sockets that are passed through themselves would never go. */
 void streams_drop_passed(struct fsmodel *m);
 void stream_unref(struct call *c, struct fsmodel *m, struct stream *s);
@@ -138,6 +140,10 @@ void stream_attach_fifo(struct call *c, struct open_file *o, struct inode *i);
 /* Gives the open file its ends; either may be NULL. */
 void stream_attach(struct open_file *o, struct stream *in, struct stream *out);
 void stream_detach(struct call *c, struct fsmodel *m, struct open_file *o);
+/* Two descriptors that the call tells in an argument. */
+void make_pair(struct call *c, struct value *list, struct open_file *const ends[2], bool cloexec);
+
+/* Sockets (socket.c). */
 
 struct connection {
 	struct stream *to_server, *to_client;
