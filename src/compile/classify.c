@@ -3,7 +3,7 @@
  * What becomes of an event: the table's column `replay` says what can be done
  * with such a call; what it was made on says what is done with this one. Calls on
  * sockets, terminals and the like are not made again: what they carry is order and
- * time, which edges and think time stand for. Pipes, eventfds and inotify that a
+ * time, which edges and think time stand for; of a bind() the file is made. Pipes, eventfds and inotify that a
  * call of the trace made are made again, as long as all that goes through a pipe
  * is; what is left out loses it (streams_lose()).
  */
@@ -246,8 +246,33 @@ static enum fate fate_of_made(const struct fsmodel *m, const struct event *ev,
 	return FATE_ACTION;
 }
 
+/* Of the errors of bind() those that come from the path, not from the socket. */
+static enum fate fate_of_bind(const struct event *ev)
+{
+	if (!fsmodel_socket_path(&ev->args[1]) || (ev->flags & EVENT_UNFINISHED))
+		return FATE_SIMULATED;
+	switch (ev->outcome.err) {
+	case 0:
+	case EADDRINUSE:
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case EACCES:
+	case EPERM:
+	case EROFS:
+	case ENOSPC:
+	case EDQUOT:
+		return FATE_ACTION;
+	default:
+		return FATE_SIMULATED;
+	}
+}
+
 enum fate event_fate(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
 {
+	if (ev->row->id == SC_bind)
+		return fate_of_bind(ev);
 	if (ev->row->id == EV_map_store)
 		return facts->maps.len ? FATE_ACTION : FATE_UNSUPPORTED;
 	if (ev->row->sort != ROW_CALL)
@@ -306,7 +331,7 @@ bool row_looks_up(const struct row *row)
 		if (row->args[i].kind == KIND_PATH && row->args[i].look != LOOK_TEXT)
 			return true;
 	}
-	return row->id == SC_getcwd;
+	return row->id == SC_getcwd || row->id == SC_bind;
 }
 
 bool row_makes_names(const struct row *row)
@@ -317,5 +342,5 @@ bool row_makes_names(const struct row *row)
 		if (row->args[i].kind == KIND_MODE || row->args[i].struct_id == STRUCT_open_how)
 			return true;
 	}
-	return false;
+	return row->id == SC_bind;
 }

@@ -6,10 +6,12 @@
  */
 #include "compile/emit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/banned.h"
 #include "plan/refs.h"
@@ -368,6 +370,36 @@ static bool make_open_by_name(struct compiler *c, const struct compiled *view, s
 }
 
 /*
+ * Of a bind() the file is made, and no socket. The mode of what bind() makes is cut
+ * by the umask even where the directory has a default ACL.
+ */
+static bool make_socket_file(struct compiler *c, const struct compiled *view, struct action *a)
+{
+	const struct event *ev = view->ev;
+	const struct value *path = fsmodel_socket_path(&ev->args[1]);
+	struct fd_info info = { 0 };
+	uint32_t mode;
+
+	if (!path)
+		return false;
+	if (view->facts->fds.len && view->facts->fds.items[0].fd)
+		fsmodel_fd_info(c->model, view->facts->fds.items[0].fd, &info);
+	mode = S_ISSOCK(info.mode) ? info.mode & 07777 : 0777;
+	translate_fd_paths(c, view->facts);
+	a->row = row_by_id(SC_mknodat);
+	a->outcome = ev->outcome;
+	if (a->outcome.err == EADDRINUSE)
+		a->outcome.err = EEXIST;
+	if (view->enforced)
+		a->flags |= ACTION_ENFORCED;
+	a->args[0] = value_int(AT_FDCWD);
+	a->args[1] = *path;
+	a->args[2] = value_uint(S_IFSOCK | (mode & ~view->facts->umask));
+	a->args[3] = value_uint(0);
+	return true;
+}
+
+/*
  * What a look for locks finds is the same if it finds those of one owner. Which of
  * several owners comes first is luck, and what the trace does not know is not there.
  */
@@ -458,6 +490,8 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 	if (c->is_setup && part_make_seek(ev, view->facts, a))
 		return;
 	if (ev->row->id == SC_open_by_handle_at && make_open_by_name(c, view, a))
+		return;
+	if (ev->row->id == SC_bind && make_socket_file(c, view, a))
 		return;
 	a->row = ev->row;
 	a->outcome = ev->outcome;

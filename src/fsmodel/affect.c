@@ -46,13 +46,24 @@ static bool removes_dir(const struct event *ev)
 	return false;
 }
 
+/* Of addresses of sockets too: see whole_text(). */
 static bool is_path(const struct row *row, unsigned int n)
 {
-	return row->args[n].kind == KIND_PATH && row->args[n].look != LOOK_TEXT;
+	const struct arg *arg = &row->args[n];
+
+	return (arg->kind == KIND_PATH && arg->look != LOOK_TEXT) ||
+	       (arg->kind == KIND_SOCKADDR && arg->dir & ARG_IN);
 }
 
 static bool whole_text(const struct value *v, struct path_text *ret)
 {
+	/* An address that names no file has no text, and none is missing. */
+	if (v->type == VALUE_STRUCT) {
+		v = fsmodel_socket_path(v);
+		*ret = (struct path_text){ "", 0 };
+		if (!v)
+			return true;
+	}
 	if (v->type != VALUE_DATA || v->data->kept_bytes < v->data->len_bytes || !v->data->bytes)
 		return false;
 	ret->s = (const char *)v->data->bytes;
@@ -250,6 +261,8 @@ bool fsmodel_is_change(const struct fsmodel *m, const struct event *ev)
 	case SC_close: /* has closed it, whatever it returns */
 	case SC_io_uring_enter: /* may have moved requests and completions nevertheless */
 		return false;
+	case SC_bind:
+		return fsmodel_socket_path(&ev->args[1]);
 	}
 	if (!calls || row->result == RESULT_NEW_FD)
 		return calls;
@@ -461,7 +474,7 @@ bool fsmodel_changes_names(const struct fsmodel *m, const struct event *ev)
 	if (fsmodel_only_looks(m, ev))
 		return false;
 	return row_class(ev->row) == C_NAME || row_class(ev->row) == C_LOCK ||
-	       fsmodel_takes_away(ev) || open_flags(ev) & O_CREAT;
+	       ev->row->id == SC_bind || fsmodel_takes_away(ev) || open_flags(ev) & O_CREAT;
 }
 
 bool fsmodel_takes_away(const struct event *ev)
@@ -481,6 +494,7 @@ static bool may_make_path(const struct event *ev, unsigned int n)
 	switch (ev->row->id) {
 	case SC_link:
 	case SC_rename:
+	case SC_bind:
 		return n == 1;
 	case SC_linkat:
 	case SC_renameat:

@@ -261,6 +261,8 @@ static void apply_chmod(struct call *c)
 	struct inode *i = c->at.inode;
 	uint32_t mode = (uint32_t)int_arg(c, "mode", i ? i->mode : 0) & 07777;
 
+	if (!i && c->at.open)
+		socket_set_mode(c->at.open, mode);
 	if (!i)
 		return;
 	if (!c->cred.all_powerful && i->mode_known && i->gid != c->cred.gid &&

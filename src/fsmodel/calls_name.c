@@ -19,9 +19,8 @@ struct outcome succeeds_any(struct call *c)
 	return succeeds(c->want_ok ? c->ev->outcome.ret : 0);
 }
 
-/* Where a name is to be made; 0 or errno. dir_wanted: a slash behind it is right. */
-static int ask_make(struct call *c, int64_t dirfd, const struct value *path, bool dir_wanted,
-		    struct found *f)
+int ask_make(struct call *c, int64_t dirfd, const struct value *path, bool dir_wanted,
+	     struct found *f)
 {
 	look_up(c, dirfd, path, LOOK_AT_PARENT, 0, f);
 	if (f->err)

@@ -219,7 +219,8 @@ enum fd_object {
 
 struct fd_info {
 	enum fd_object object;
-	uint32_t flags, mode; /* of the open; type and permissions of the file */
+	uint32_t flags; /* of the open */
+	uint32_t mode; /* type and permissions of the file; of a socket: of what bind() makes */
 	uint64_t offset, rdev;
 	const struct res *
 		shared; /* another RES_FD on the same open file that was there at the start; NULL: none */
@@ -235,6 +236,8 @@ void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_in
 void fsmodel_lose(struct res *stream);
 /* The same for what a RES_FD reads from and writes to. */
 void fsmodel_lose_ends(const struct fsmodel *m, struct res *fd);
+/* The path in an address of a socket; NULL: it names no file. */
+struct value *fsmodel_socket_path(const struct value *addr);
 /* How many of the bytes that a RES_FILE began with are in the trace; UINT64_MAX: all, or it is no regular file. */
 uint64_t fsmodel_held_bytes(const struct res *file);
 /* A device, or a file of /proc or /sys: what it answers is not the storage's. */

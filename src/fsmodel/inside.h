@@ -177,6 +177,9 @@ void entry_unbind(struct call *c, struct entry *e);
 /* What O_CREAT, mkdir, mknod, symlink make: checks of the directory (ask), then the making (apply). */
 int may_make(struct call *c, const struct found *f); /* 0 or errno */
 struct inode *make_in(struct call *c, const struct found *f, uint32_t type, uint32_t mode);
+/* Where a name is to be made; 0 or errno. dir_wanted: a slash behind it is right. */
+int ask_make(struct call *c, int64_t dirfd, const struct value *path, bool dir_wanted,
+	     struct found *f);
 bool is_open_call(const struct event *ev);
 /* As the kernel reads them; 0 for other calls. */
 uint64_t open_flags(const struct event *ev);
@@ -314,6 +317,9 @@ struct descriptor *fd_peek(const struct call *c, uint32_t pid, int64_t number);
  * for any. In a quiet call NULL and c->unsure.
  */
 struct inode *fd_inode(struct call *c, struct descriptor *d, uint32_t type);
+
+/* fchmod() of a socket: the file that bind() makes will have that mode. */
+void socket_set_mode(struct open_file *o, uint32_t mode);
 
 struct call_row {
 	struct outcome (*ask)(struct call *c);

@@ -744,6 +744,8 @@ void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_in
 	};
 	if (o->found && o->found != d)
 		ret->shared = &o->found->res;
+	if (o->socket)
+		ret->mode = S_IFSOCK | o->socket->mode;
 	if (o->inode) {
 		ret->mode = o->inode->type | o->inode->mode;
 		ret->rdev = o->inode->rdev;

@@ -15,13 +15,26 @@
 #define PASSED_MAX 4096 /* descriptors in flight in one stream */
 #define WAITING_MAX 4096 /* connections in one queue, as SOMAXCONN */
 
-static struct socket *socket_new(const struct call *c)
+static struct socket *socket_new(int domain, int type)
 {
 	struct socket *s = xcalloc(1, sizeof(*s));
 
-	s->domain = (int)value_int_or(arg_at(c, 0), 0);
-	s->type = (int)value_int_or(arg_at(c, 1), 0) & 0xf;
+	s->domain = domain;
+	s->type = type;
+	s->mode = 0777;
 	return s;
+}
+
+static struct socket *socket_asked_for(const struct call *c)
+{
+	return socket_new((int)value_int_or(arg_at(c, 0), 0),
+			  (int)value_int_or(arg_at(c, 1), 0) & 0xf);
+}
+
+void socket_set_mode(struct open_file *o, uint32_t mode)
+{
+	if (o->socket)
+		o->socket->mode = mode;
 }
 
 static void drop_connection(struct fsmodel *m, struct connection *k)
@@ -59,7 +72,7 @@ static void apply_socket(struct call *c)
 	uint32_t type = (uint32_t)value_int_or(arg_at(c, 1), 0);
 	struct open_file *o = open_file_new(c->m, OBJECT_SOCKET, O_RDWR | (type & O_NONBLOCK));
 
-	o->socket = socket_new(c);
+	o->socket = socket_asked_for(c);
 	fd_make_result(c, o, type & O_CLOEXEC);
 }
 
@@ -90,7 +103,7 @@ static void apply_socketpair(struct call *c)
 
 	for (n = 0; n < 2; n++) {
 		ends[n] = open_file_new(c->m, OBJECT_SOCKET, O_RDWR | (type & O_NONBLOCK));
-		ends[n]->socket = socket_new(c);
+		ends[n]->socket = socket_asked_for(c);
 	}
 	stream_attach(ends[0], back, there);
 	stream_attach(ends[1], there, back);
@@ -102,25 +115,29 @@ const struct call_row model_socketpair = { ask_socketpair, apply_socketpair, NUL
 /* Addresses. */
 
 /*
- * What two sockets must have in common to meet: the path or the abstract name;
- * the port, where the address is one of this machine for certain.
+ * What two sockets must have in common to meet: the file, whatever path leads to
+ * it; the abstract name; the port, where the address is one of this machine for
+ * certain. `file` may be NULL: a path that the kernel itself told.
  */
-static bool address_key(const struct value *addr, struct buf *out)
+static bool address_key(const struct value *addr, const struct inode *file, struct buf *out)
 {
 	int64_t family = value_int_or(field_of(addr, STRUCT_sockaddr, "family"), -1);
 	const struct value *path = field_of(addr, STRUCT_sockaddr, "path");
-	const struct value *raw = field_of(addr, STRUCT_sockaddr, "raw");
 	const struct value *host = field_of(addr, STRUCT_sockaddr, "address");
 	int64_t port = value_int_or(field_of(addr, STRUCT_sockaddr, "port"), 0);
 
 	buf_clear(out);
+	if (file) {
+		buf_printf(out, "f%llu", (unsigned long long)file->res.id);
+		return true;
+	}
 	if (family == AF_UNIX) {
-		const struct value *name = path ? path : raw;
+		const struct value *name = path ? path : host;
 
 		if (!name || name->type != VALUE_DATA || !name->data->bytes ||
 		    !name->data->kept_bytes)
 			return false;
-		buf_putc(out, 'u');
+		buf_putc(out, path ? 'u' : 'a');
 		buf_put(out, name->data->bytes, name->data->kept_bytes);
 		return true;
 	}
@@ -134,12 +151,13 @@ static bool address_key(const struct value *addr, struct buf *out)
 	return true;
 }
 
-static void set_key(struct call *c, struct open_file *o, const struct value *addr)
+static void set_key(struct call *c, struct open_file *o, const struct value *addr,
+		    const struct inode *file)
 {
 	struct socket *s = o->socket;
 	struct buf key = { 0 };
 
-	if (!s || s->key || !address_key(addr, &key)) {
+	if (!s || s->key || !address_key(addr, file, &key)) {
 		buf_release(&key);
 		return;
 	}
@@ -156,20 +174,24 @@ static void set_key(struct call *c, struct open_file *o, const struct value *add
 	}
 }
 
-static struct open_file *find_listener(struct call *c, const struct value *addr)
+static struct open_file *find_listener(struct call *c, const struct value *addr,
+				       const struct inode *file)
 {
 	struct buf key = { 0 };
 	struct open_file *o = NULL;
 
-	if (address_key(addr, &key))
+	if (address_key(addr, file, &key))
+		o = map_get(&c->m->tables->listeners, key.data, key.len);
+	/* Bound before the trace: only its own path is known. */
+	if (!o && file && address_key(addr, NULL, &key))
 		o = map_get(&c->m->tables->listeners, key.data, key.len);
 	buf_release(&key);
 	return o;
 }
 
-static const struct value *socket_path(const struct value *addr)
+struct value *fsmodel_socket_path(const struct value *addr)
 {
-	const struct value *path = field_of(addr, STRUCT_sockaddr, "path");
+	struct value *path = field_of(addr, STRUCT_sockaddr, "path");
 
 	if (value_int_or(field_of(addr, STRUCT_sockaddr, "family"), -1) != AF_UNIX || !path ||
 	    path->type != VALUE_DATA || !path->data->bytes || !path->data->kept_bytes ||
@@ -190,26 +212,24 @@ static struct outcome ask_socket_fd(struct call *c)
 
 static struct outcome ask_bind(struct call *c)
 {
-	const struct value *path = socket_path(arg_at(c, 1));
+	const struct value *path = fsmodel_socket_path(arg_at(c, 1));
 	struct outcome o = ask_socket_fd(c);
 	int err;
 
 	if (o.err || !path)
 		return o;
-	look_up(c, AT_FDCWD, path, LOOK_AT_CREATE, 0, &c->at);
-	if (c->at.err)
-		return fails(c->at.err);
-	if (c->at.inode || c->at.dots)
-		return fails(EADDRINUSE);
-	err = may_make(c, &c->at);
-	return err ? fails(err) : succeeds(0);
+	err = ask_make(c, AT_FDCWD, path, false, &c->at);
+	return err ? fails(err == EEXIST ? EADDRINUSE : err) : succeeds(0);
 }
 
 static void apply_bind(struct call *c)
 {
+	const struct inode *file = NULL;
+
 	if (c->at.entry && !c->at.inode)
-		(void)make_in(c, &c->at, S_IFSOCK, 0777);
-	set_key(c, c->fd->open, arg_at(c, 1));
+		file = make_in(c, &c->at, S_IFSOCK,
+			       c->fd->open->socket ? c->fd->open->socket->mode : 0777);
+	set_key(c, c->fd->open, arg_at(c, 1), file);
 }
 
 const struct call_row model_bind = { ask_bind, apply_bind, NULL };
@@ -226,7 +246,7 @@ const struct call_row model_listen = { ask_socket_fd, apply_listen, NULL };
 static void apply_getsockname(struct call *c)
 {
 	if (c->fd->open->socket && !c->fd->open->in && !c->fd->open->out)
-		set_key(c, c->fd->open, arg_at(c, 1));
+		set_key(c, c->fd->open, arg_at(c, 1), NULL);
 }
 
 const struct call_row model_getsockname = { ask_socket_fd, apply_getsockname, NULL };
@@ -257,7 +277,7 @@ static void take_end(struct call *c, struct open_file *o, struct stream *in, str
 
 static struct outcome ask_connect(struct call *c)
 {
-	const struct value *path = socket_path(arg_at(c, 1));
+	const struct value *path = fsmodel_socket_path(arg_at(c, 1));
 	struct outcome o = ask_socket_fd(c);
 
 	if (o.err || !path)
@@ -268,7 +288,7 @@ static struct outcome ask_connect(struct call *c)
 
 static void apply_connect(struct call *c)
 {
-	struct open_file *o = c->fd->open, *server = find_listener(c, arg_at(c, 1));
+	struct open_file *o = c->fd->open, *server = find_listener(c, arg_at(c, 1), c->at.inode);
 	struct connection k;
 
 	if (!o->socket || o->socket->type != SOCK_STREAM || !server || !server->socket) {
@@ -311,9 +331,7 @@ static void apply_accept(struct call *c)
 		fd_make_result(c, o, flags & O_CLOEXEC);
 		return;
 	}
-	o->socket = xcalloc(1, sizeof(*o->socket));
-	o->socket->domain = server->domain;
-	o->socket->type = server->type;
+	o->socket = socket_new(server->domain, server->type);
 	if (server->waiting.len) {
 		k = server->waiting.items[0];
 		memmove(server->waiting.items, server->waiting.items + 1,

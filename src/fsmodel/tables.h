@@ -156,6 +156,7 @@ struct connections {
 
 struct socket {
 	int domain, type;
+	uint32_t mode; /* of the file that bind() makes, before the umask */
 	char *key; /* of its address, NULL: none */
 	size_t key_len;
 	bool listening;

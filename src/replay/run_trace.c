@@ -127,6 +127,9 @@ static void apply_note(struct event *ev, const struct event *note)
 	/* Descriptors, addresses and the like are the run's own: they stand for the program's. */
 	if (ev->outcome.err || note->outcome.err || check_value_matters(ev->row))
 		ev->outcome = note->outcome;
+	/* A run makes the file by mknodat(), see make_socket_file(). */
+	if (ev->row->id == SC_bind && ev->outcome.err == EEXIST)
+		ev->outcome.err = EADDRINUSE;
 }
 
 static struct bound read_bound(struct plan *p, const char *key)

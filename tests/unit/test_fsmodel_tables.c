@@ -311,6 +311,41 @@ static void test_sockets_meet_by_address(void **state)
 	ok("write(fd=3, count=1) = -1 ENOTCONN");
 }
 
+/* A relative path, a symlink and another name lead to the same socket. */
+static void test_sockets_meet_by_file(void **state)
+{
+	(void)state;
+	ok("mkdir(path=\"/d\", mode=0755) = 0");
+	ok("chdir(path=\"/d\") = 0");
+	ok("socket(domain=AF_UNIX, type=SOCK_STREAM, protocol=0) = 3");
+	ok("bind(sockfd=3, addr={family=AF_UNIX, path=\"s\"}, addrlen=4) = 0");
+	ok("listen(sockfd=3, backlog=5) = 0");
+	contradicts("bind(sockfd=3, addr={family=AF_UNIX, path=\"s\"}, addrlen=4) = 0",
+		    CONTRADICTION_ERROR);
+	ok("bind(sockfd=3, addr={family=AF_UNIX, path=\"s\"}, addrlen=4) = -1 EADDRINUSE");
+	ok("rename(oldpath=\"s\", newpath=\"t\") = 0");
+	ok("symlink(target=\"d/t\", linkpath=\"/l\") = 0");
+	ok("socket(domain=AF_UNIX, type=SOCK_STREAM, protocol=0) = 4");
+	ok("connect(sockfd=4, addr={family=AF_UNIX, path=\"/l\"}, addrlen=5) = 0");
+	ok("accept4(sockfd=3, flags=0) = 5");
+	ok("sendto(sockfd=4, len=9, flags=0) = 9");
+	assert_true(facts->local_peer);
+}
+
+static void test_abstract_sockets_meet(void **state)
+{
+	(void)state;
+	ok("socket(domain=AF_UNIX, type=SOCK_STREAM, protocol=0) = 3");
+	ok("bind(sockfd=3, addr={family=AF_UNIX, address=\"@a\"}, addrlen=4) = 0");
+	assert_false(how(RES_NAME) & TOUCH_CREATE);
+	ok("listen(sockfd=3, backlog=5) = 0");
+	ok("socket(domain=AF_UNIX, type=SOCK_STREAM, protocol=0) = 4");
+	ok("connect(sockfd=4, addr={family=AF_UNIX, address=\"@a\"}, addrlen=4) = 0");
+	ok("accept4(sockfd=3, flags=0) = 5");
+	ok("sendto(sockfd=4, len=9, flags=0) = 9");
+	assert_true(facts->local_peer);
+}
+
 static void test_descriptors_in_messages(void **state)
 {
 	const struct res *open;
@@ -730,6 +765,8 @@ int main(void)
 		TEST(test_offsets_and_sizes),
 		TEST(test_pipe),
 		TEST(test_sockets_meet_by_address),
+		TEST(test_sockets_meet_by_file),
+		TEST(test_abstract_sockets_meet),
 		TEST(test_descriptors_in_messages),
 		TEST(test_what_was_open_before),
 		TEST(test_what_was_shared_before),
