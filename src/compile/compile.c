@@ -272,6 +272,7 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	r = ready_found(c, ev, facts, fate == FATE_ACTION, err);
 	if (r < 0)
 		return r;
+	steps_plan_copies(c, facts);
 	steps_plan_drops(c, ev, facts, fate == FATE_ACTION);
 	/* All of the plan comes after the prologue: of what is in it the order need not know. */
 	in.action = c->steps.len > 0 && !c->is_setup;

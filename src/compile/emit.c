@@ -85,6 +85,19 @@ static bool is_slotted(const struct res *res)
 		res->kind == RES_AIO || res->kind == RES_LOCKER);
 }
 
+/* Of what a replay does not have (sockets, terminals) there is nothing to copy. */
+void steps_plan_copies(struct compiler *c, const struct facts *facts)
+{
+	for (size_t i = 0; i < facts->fd_copies.len; i++) {
+		const struct fd_copy *copy = &facts->fd_copies.items[i];
+
+		if (copy->from->slot >= 0)
+			VEC_PUSH(&c->steps,
+				 ((struct step){
+					 .kind = STEP_COPY, .res = copy->to, .from = copy->from }));
+	}
+}
+
 void steps_plan_drops(struct compiler *c, const struct event *ev, const struct facts *facts,
 		      bool call)
 {
@@ -612,6 +625,8 @@ int ready_found(struct compiler *c, const struct event *ev, const struct facts *
 		if (ref->fd && (ref->made ? ev->row->id == EV_found_fd : call))
 			r = ready_descriptor(c, ev, facts, ref->fd, err);
 	}
+	for (size_t i = 0; i < facts->fd_copies.len && !r; i++)
+		r = ready_descriptor(c, ev, facts, facts->fd_copies.items[i].from, err);
 	for (size_t i = 0; i < c->steps.len && !r; i++) {
 		if (c->steps.items[i].kind == STEP_CWD || c->steps.items[i].kind == STEP_ROOT)
 			r = ready_handle(c, c->steps.items[i].res, err);
@@ -655,6 +670,12 @@ static void make_step(struct compiler *c, const struct compiled *view, const str
 		break;
 	case STEP_CALL:
 		make_call(c, view, a);
+		break;
+	case STEP_COPY:
+		take_slot(c, s->res, view->self.lane);
+		a->row = row_by_id(EV_plan_dup);
+		a->args[0] = value_int(s->from->slot);
+		a->args[1] = value_int(s->res->slot);
 		break;
 	case STEP_DROP:
 		a->row = row_by_id(EV_plan_drop);

@@ -16,12 +16,14 @@ enum step_kind {
 	STEP_UMASK,
 	STEP_LOCKER, /* who holds the POSIX locks of the caller */
 	STEP_CALL,
+	STEP_COPY, /* a descriptor that a message took in or handed out */
 	STEP_DROP, /* what went without a call of its own */
 };
 
 struct step {
 	enum step_kind kind;
 	struct res *res;
+	const struct res *from; /* STEP_COPY */
 };
 
 /* A process some of whose threads have ended. */
@@ -77,9 +79,10 @@ struct compiler {
 	struct buf path;
 };
 
-/* What the event will become: fills c->steps. The drops come last, when ready_found() has given out slots. */
+/* What the event will become: fills c->steps. Copies and drops come last, when ready_found() has given out slots. */
 void steps_plan(struct compiler *c, const struct event *ev, const struct facts *facts, bool call,
 		const struct lane *lane);
+void steps_plan_copies(struct compiler *c, const struct facts *facts);
 void steps_plan_drops(struct compiler *c, const struct event *ev, const struct facts *facts,
 		      bool call);
 /* What the steps, or the call, need that nobody in the trace made goes into the prologue. */

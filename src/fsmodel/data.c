@@ -174,6 +174,7 @@ static void apply_stream(struct call *c, const struct transfer *t, uint64_t done
 		if (s->res.real && !s->counter)
 			held_put(&s->held, c->ev, s->written, done, is_shared(c, t, s));
 		s->written += done;
+		s->nr_writes++;
 		return;
 	}
 	c->facts->mixed |= c->held != HELD_SAME;
@@ -194,6 +195,7 @@ static void apply_stream(struct call *c, const struct transfer *t, uint64_t done
 	}
 	s->read += done;
 	held_drop(&s->held, s->read);
+	s->nr_reads++;
 	if (s->read > s->written && !s->foreign && !s->packets)
 		contradict(c, CONTRADICTION_SIZE, false,
 			   "%llu bytes were read before they were written",

@@ -65,7 +65,7 @@ void open_file_unref(struct call *c, struct fsmodel *m, struct open_file *o)
 
 /* Descriptors. */
 
-static struct descriptor *descriptor_new(struct call *c, struct open_file *o, int64_t number)
+struct descriptor *descriptor_new(struct call *c, struct open_file *o, int64_t number)
 {
 	struct descriptor *d = xcalloc(1, sizeof(*d));
 
@@ -80,7 +80,7 @@ static struct descriptor *descriptor_new(struct call *c, struct open_file *o, in
 	return d;
 }
 
-static void descriptor_unref(struct call *c, struct fsmodel *m, struct descriptor *d)
+void descriptor_unref(struct call *c, struct fsmodel *m, struct descriptor *d)
 {
 	d->refs--;
 	if (c)
@@ -751,6 +751,8 @@ static struct outcome ask_pidfd_getfd(struct call *c)
 static void apply_pidfd_getfd(struct call *c)
 {
 	fd_make_result(c, c->fd2 ? c->fd2->open : open_file_unknown(c->m), true);
+	if (c->fd2)
+		fd_note_copy(c, c->fd2, fd_table_get(c->thread->files, c->m->tables->result.ret));
 }
 
 const struct call_row model_pidfd_getfd = { ask_pidfd_getfd, apply_pidfd_getfd, NULL };

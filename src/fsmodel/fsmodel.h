@@ -82,6 +82,15 @@ struct fd_ref {
 	bool result; /* of a request: what it is open on does not matter */
 };
 
+/*
+ * A descriptor that the event makes as a copy of another, on the same open file,
+ * by something that a replay does not make: a message takes it in or hands it
+ * out. Both are RES_FD; what a message holds has no number.
+ */
+struct fd_copy {
+	struct res *from, *to;
+};
+
 /* A pathname that leads through a descriptor (/proc/self/fd/N, /dev/fd/N, /dev/stdin). */
 struct fd_path {
 	struct value *where; /* the PATH argument */
@@ -128,6 +137,7 @@ struct facts {
 	VEC(struct value *) failed_requests;
 	VEC(struct touch) touches; /* a resource may stand in it more than once */
 	VEC(struct fd_ref) fds;
+	VEC(struct fd_copy) fd_copies; /* in the order in which they are made */
 	VEC(struct fd_path) fd_paths;
 	VEC(struct map_ref) maps;
 	/* The process's, before the event. NULL when the process is not known. */

@@ -260,7 +260,8 @@ static void clear_facts(struct facts *f)
 	f->predicted = (struct outcome){ 0 };
 	f->contradiction = CONTRADICTION_NONE;
 	f->repaired = f->unexplained = f->by_environment = false;
-	f->touches.len = f->fds.len = f->fd_paths.len = f->maps.len = f->failed_requests.len = 0;
+	f->touches.len = f->fds.len = f->fd_copies.len = f->fd_paths.len = f->maps.len = 0;
+	f->failed_requests.len = 0;
 	f->cwd = f->root = f->new_handle = NULL;
 	f->umask = 0;
 	f->child_tid = 0;
@@ -277,6 +278,7 @@ static void release_facts(struct facts *f)
 {
 	VEC_RELEASE(&f->touches);
 	VEC_RELEASE(&f->fds);
+	VEC_RELEASE(&f->fd_copies);
 	VEC_RELEASE(&f->fd_paths);
 	VEC_RELEASE(&f->maps);
 	VEC_RELEASE(&f->failed_requests);

@@ -358,6 +358,28 @@ static const struct value *message_of(const struct call *c)
 	return arg_at(c, 1);
 }
 
+static struct value *passed_list(const struct value *msg, uint32_t n, bool *ret_more)
+{
+	struct value *cmsg = value_item(field_of(msg, STRUCT_msghdr, "msg_control"), n);
+
+	*ret_more = cmsg;
+	return field_of(cmsg, STRUCT_cmsghdr, "fds");
+}
+
+/* Somebody in the trace can have sent the descriptors that came, and has not yet. */
+static bool lacks_passed(const struct call *c)
+{
+	const struct stream *s = c->fd->open->in;
+	bool more = s && s->writers && !s->passed.len;
+	uint32_t n;
+
+	for (n = 0; more; n++) {
+		if (value_item(passed_list(message_of(c), n, &more), 0))
+			return true;
+	}
+	return false;
+}
+
 static struct outcome ask_msg(struct call *c)
 {
 	struct transfer *t = &c->t1;
@@ -372,20 +394,24 @@ static struct outcome ask_msg(struct call *c)
 	/* Of a received one only what came is told. */
 	if (!t->write && c->ev->outcome.ret > 0 && t->count < (uint64_t)c->ev->outcome.ret)
 		t->count = (uint64_t)c->ev->outcome.ret;
-	return transfer_ask(c, t);
+	o = transfer_ask(c, t);
+	/* What it received may yet be sent, by a call that overlaps this one. */
+	if (!t->write && !c->m->options.execute && lacks_passed(c))
+		c->any_ret = false;
+	return o;
 }
 
-static struct value *passed_list(const struct value *msg, uint32_t n, bool *ret_more)
-{
-	struct value *cmsg = value_item(field_of(msg, STRUCT_msghdr, "msg_control"), n);
-
-	*ret_more = cmsg;
-	return field_of(cmsg, STRUCT_cmsghdr, "fds");
-}
+/* Messages on their way, as one call sends or receives them. */
+struct post {
+	struct stream *s; /* NULL: not known */
+	uint64_t at; /* of a message that is sent */
+	size_t next; /* of s->passed: what is received next */
+	bool peek, cloexec;
+};
 
 /* Each descriptor in the messages of a call. */
-static void each_passed(struct call *c, const struct value *msg,
-			void (*each)(struct call *c, struct value *item))
+static void each_passed(struct call *c, struct post *p, const struct value *msg,
+			void (*each)(struct call *c, struct post *p, struct value *item))
 {
 	bool more = true;
 	uint32_t n, k;
@@ -395,64 +421,139 @@ static void each_passed(struct call *c, const struct value *msg,
 		struct value *item;
 
 		for (k = 0; (item = value_item(list, k)); k++)
-			each(c, item);
+			each(c, p, item);
 	}
 }
 
-static void pass_descriptor(struct call *c, struct value *item)
+/* Where in the stream the next message begins: bytes do not tell packets apart, which may be empty. */
+static uint64_t write_place(const struct stream *s)
+{
+	return s->packets ? s->nr_writes : s->written;
+}
+
+static uint64_t read_place(const struct stream *s)
+{
+	return s->packets ? s->nr_reads : s->read;
+}
+
+static void pass_descriptor(struct call *c, struct post *p, struct value *item)
 {
 	struct descriptor *d = fd_table_get(c->thread->files, value_int_or(item, -1));
-	struct stream *s = c->fd->open->out;
+	struct passed passed = { .at = p->at };
 
 	if (!d)
 		return;
 	touch_use(c, &d->open->res, TOUCH_USE);
-	if (!s || s->passed.len >= PASSED_MAX)
+	if (!p->s || p->s->passed.len >= PASSED_MAX)
 		return;
-	d->open->refs++;
-	VEC_PUSH(&s->passed, d->open);
-	stream_list_passing(c->m, s);
+	passed.d = descriptor_new(c, d->open, -1);
+	passed.d->refs++;
+	fd_note_copy(c, d, passed.d);
+	VEC_PUSH(&p->s->passed, passed);
+	stream_list_passing(c->m, p->s);
 }
 
-/* c->n1: with close-on-exec. */
-static void receive_descriptor(struct call *c, struct value *item)
+/* No receiver takes descriptors from more than one message. */
+static struct descriptor *next_passed(struct post *p)
 {
-	struct stream *s = c->fd->open->in;
-	struct open_file *o = NULL;
+	struct stream *s = p->s;
+
+	if (!s || p->next >= s->passed.len || s->passed.items[p->next].at != s->passed.items[0].at)
+		return NULL;
+	return s->passed.items[p->next++].d;
+}
+
+static void receive_descriptor(struct call *c, struct post *p, struct value *item)
+{
+	struct descriptor *d = next_passed(p);
 	int64_t wish = value_int_or(item, -1);
 
-	if (s && s->passed.len) {
-		o = s->passed.items[0];
-		memmove(s->passed.items, s->passed.items + 1, --s->passed.len * sizeof(o));
-	}
-	if (wish < 0 && !c->m->options.execute) {
-		if (o)
-			open_file_unref(c, c->m, o);
+	if (wish < 0 && !c->m->options.execute)
 		return;
-	}
-	if (!o) {
-		o = open_file_unknown(c->m);
-		o->refs = 1;
-	}
-	*item = value_int(fd_make(c, o, wish, 0, c->n1));
-	o->refs--; /* that of the message */
+	wish = fd_make(c, d ? d->open : open_file_unknown(c->m), wish, 0, p->cloexec);
+	*item = value_int(wish);
+	if (!d)
+		return;
+	touch_use(c, &d->res, TOUCH_USE);
+	fd_note_copy(c, d, fd_table_get(c->thread->files, wish));
 }
 
-static void receive_descriptors(struct call *c, const struct value *msg, int64_t flags)
+/* The first `nr` go: they were received, or the message that had them is gone. */
+static void drop_first_passed(struct call *c, struct stream *s, size_t nr)
 {
-	c->n1 = !!(flags & MSG_CMSG_CLOEXEC);
-	each_passed(c, msg, receive_descriptor);
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		descriptor_unref(c, c->m, s->passed.items[i].d);
+	s->passed.len -= nr;
+	memmove(s->passed.items, s->passed.items + nr, s->passed.len * sizeof(*s->passed.items));
+}
+
+/*
+ * Drops what was in messages before the place. Where others may write to the
+ * stream, no places are known: messages come in their order, and that is all.
+ */
+static void drop_passed_before(struct call *c, struct stream *s, uint64_t place)
+{
+	size_t nr = 0;
+
+	while (!s->foreign && nr < s->passed.len && s->passed.items[nr].at < place)
+		nr++;
+	drop_first_passed(c, s, nr);
+}
+
+/* One message has been received; `before`: read_place() then. */
+static void receive_descriptors(struct call *c, const struct value *msg, struct post *p,
+				uint64_t before)
+{
+	uint64_t first;
+	size_t nr = 0;
+
+	if (p->s)
+		drop_passed_before(c, p->s, before);
+	each_passed(c, p, msg, receive_descriptor);
+	if (!p->s || p->peek)
+		return;
+	/* What had no room goes with the message. */
+	first = p->s->passed.len ? p->s->passed.items[0].at : 0;
+	while (p->next && nr < p->s->passed.len && p->s->passed.items[nr].at == first)
+		nr++;
+	drop_first_passed(c, p->s, nr);
+	drop_passed_before(c, p->s, read_place(p->s));
+}
+
+/* Where the message goes: to the peer, or to whom it is addressed. */
+static struct stream *receiver_of(struct call *c, const struct value *msg)
+{
+	const struct value *name = field_of(msg, STRUCT_msghdr, "msg_name");
+	const struct value *path = name ? fsmodel_socket_path(name) : NULL;
+	const struct open_file *o;
+	struct found at = { 0 };
+
+	if (c->fd->open->out || !name)
+		return c->fd->open->out;
+	if (path)
+		look_up(c, AT_FDCWD, path, LOOK_AT_FOLLOW, 0, &at);
+	o = find_listener(c, name, at.inode);
+	return o ? o->in : NULL;
 }
 
 static void apply_msg(struct call *c)
 {
+	int64_t flags = value_int_or(arg_at(c, 2), 0);
+	struct post p = { .peek = c->t1.peek, .cloexec = flags & MSG_CMSG_CLOEXEC };
+	uint64_t before;
+
 	if (!c->t1.d)
 		return;
+	p.s = c->t1.write ? receiver_of(c, message_of(c)) : c->fd->open->in;
+	p.at = p.s ? write_place(p.s) : 0;
+	before = p.s ? read_place(p.s) : 0;
 	apply_data(c);
 	if (c->t1.write)
-		each_passed(c, message_of(c), pass_descriptor);
-	else if (!c->t1.peek)
-		receive_descriptors(c, message_of(c), value_int_or(arg_at(c, 2), 0));
+		each_passed(c, &p, message_of(c), pass_descriptor);
+	else
+		receive_descriptors(c, message_of(c), &p, before);
 }
 
 const struct call_row model_sendmsg = { ask_msg, apply_msg, NULL };
@@ -468,22 +569,30 @@ static struct outcome ask_mmsg(struct call *c)
 static void apply_mmsg(struct call *c)
 {
 	bool write = c->ev->row->id == SC_sendmmsg;
+	int64_t flags = value_int_or(arg_at(c, 3), 0);
 	struct value *item;
 	uint32_t n;
 
 	for (n = 0; (item = value_item(arg_at(c, 1), n)); n++) {
 		const struct value *msg = field_of(item, STRUCT_mmsghdr, "msg_hdr");
 		int64_t len = value_int_or(field_of(item, STRUCT_mmsghdr, "msg_len"), 0);
-		struct transfer t = { .d = c->fd, .write = write, .count = (uint64_t)len };
+		struct transfer t = {
+			.d = c->fd, .write = write, .count = (uint64_t)len, .peek = flags & MSG_PEEK
+		};
+		struct post p = { .peek = t.peek, .cloexec = flags & MSG_CMSG_CLOEXEC };
+		uint64_t before;
 
 		if (n >= (uint64_t)c->m->tables->result.ret || len < 0)
 			break;
+		p.s = write ? receiver_of(c, msg) : c->fd->open->in;
+		p.at = p.s ? write_place(p.s) : 0;
+		before = p.s ? read_place(p.s) : 0;
 		if (!c->fd->open->unknown)
 			transfer_apply(c, &t, (uint64_t)len);
 		if (write)
-			each_passed(c, msg, pass_descriptor);
+			each_passed(c, &p, msg, pass_descriptor);
 		else
-			receive_descriptors(c, msg, value_int_or(arg_at(c, 3), 0));
+			receive_descriptors(c, msg, &p, before);
 	}
 }
 

@@ -38,7 +38,7 @@ static void unlist_passing(struct fsmodel *m, struct stream *s)
 static void drop_passed(struct call *c, struct fsmodel *m, struct stream *s)
 {
 	while (s->passed.len)
-		open_file_unref(c, m, s->passed.items[--s->passed.len]);
+		descriptor_unref(c, m, s->passed.items[--s->passed.len].d);
 }
 
 void streams_drop_passed(struct fsmodel *m)

@@ -59,6 +59,15 @@ struct open_file *open_file_new(struct fsmodel *m, enum object_kind object, uint
 struct open_file *open_file_on(struct fsmodel *m, struct inode *i, uint32_t flags);
 void open_file_unref(struct call *c, struct fsmodel *m, struct open_file *o);
 
+/* In no table yet, without a holder. */
+struct descriptor *descriptor_new(struct call *c, struct open_file *o, int64_t number);
+void descriptor_unref(struct call *c, struct fsmodel *m, struct descriptor *d);
+/* A copy, see fsmodel.h. */
+static inline void fd_note_copy(struct call *c, struct descriptor *from, struct descriptor *to)
+{
+	VEC_PUSH(&c->facts->fd_copies, ((struct fd_copy){ .from = &from->res, .to = &to->res }));
+}
+
 /* A new descriptor with the number that the outcome says (or the lowest free); takes the open file over. */
 int32_t fd_make(struct call *c, struct open_file *o, int64_t wish, int64_t min, bool cloexec);
 /* The same as the call's result. */
@@ -114,9 +123,16 @@ void tables_release(struct fsmodel *m);
 
 /* Streams (stream.c). */
 
+/* A descriptor in a message. */
+struct passed {
+	struct descriptor *d;
+	uint64_t at; /* stream_place() of the message */
+};
+
 struct stream {
 	struct res res; /* RES_STREAM */
 	uint64_t written, read; /* bytes since its beginning */
+	uint64_t nr_writes, nr_reads; /* of packets: messages */
 	uint32_t refs;
 	uint32_t writers, readers; /* open files */
 	bool foreign; /* somebody outside the trace may have the other end */
@@ -125,7 +141,7 @@ struct stream {
 	bool named; /* a FIFO: its ends come and go */
 	uint64_t no_readers_ns, no_writers_ns; /* when the last of them went */
 	struct held_bytes held; /* of a pipe whose bytes a replay has too */
-	VEC(struct open_file *) passed; /* by SCM_RIGHTS, not yet received */
+	VEC(struct passed) passed; /* by SCM_RIGHTS, not yet received */
 	struct stream *next, *prev; /* of those in which something was passed */
 };
 

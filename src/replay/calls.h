@@ -57,6 +57,7 @@ void replay_plan_cwd(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_root(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_umask(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_drop(struct lane *l, struct ready *a, struct outcome *out);
+void replay_plan_dup(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_handle(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_open(struct lane *l, struct ready *a, struct outcome *out);
 void replay_plan_locker(struct lane *l, struct ready *a, struct outcome *out);

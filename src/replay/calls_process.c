@@ -131,6 +131,16 @@ static void fill_slot(struct lane *l, struct slot *s, int fd, struct outcome *ou
 		(void)close(old);
 }
 
+void replay_plan_dup(struct lane *l, struct ready *a, struct outcome *out)
+{
+	struct slot *from = call_slot(l, a, 0), *made = call_slot(l, a, 1);
+	struct pipe *pipe = from ? atomic_load(&from->pipe) : NULL;
+
+	fill_slot(l, made, fcntl((int)a->regs[0], F_DUPFD_CLOEXEC, 0), out);
+	if (pipe && made && !out->err)
+		pipes_hold(made, pipe, atomic_load(&from->pipe_ends));
+}
+
 void replay_plan_handle(struct lane *l, struct ready *a, struct outcome *out)
 {
 	fill_slot(l, call_slot(l, a, 1), open((char *)a->regs[0], O_PATH | O_DIRECTORY | O_CLOEXEC),

@@ -25,7 +25,8 @@ static const call_fn handlers[ROW_ID_MAX] = {
 	[EV_plan_cwd] = replay_plan_cwd,       [EV_plan_root] = replay_plan_root,
 	[EV_plan_umask] = replay_plan_umask,   [EV_plan_drop] = replay_plan_drop,
 	[EV_plan_handle] = replay_plan_handle, [EV_plan_open] = replay_plan_open,
-	[EV_plan_locker] = replay_plan_locker, [EV_map_store] = replay_map_store,
+	[EV_plan_locker] = replay_plan_locker, [EV_plan_dup] = replay_plan_dup,
+	[EV_map_store] = replay_map_store,
 };
 
 static call_fn sys_find(const struct row *row)

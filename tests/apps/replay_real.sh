@@ -134,6 +134,8 @@ same fifos 'mkfifo p; cat p >out & seq 20000 >p; wait; (exec 3<>p; echo hi >&3; 
       for i in 1 2 3; do cat p >>z & echo $i >p; wait; done; (exec 3<p; cat <&3 >c) & exec 4>p; echo 4 >&4; dd bs=100000 count=5 </dev/zero >&4
       exec 4>&-; wait; ls p >l; chmod 600 p; rm p' seq
 same 'names of sockets' "$SOCKETS names"
+same 'descriptors in messages' "$SOCKETS messages"
+same 'descriptors of other processes' "$SOCKETS pidfd"
 same gpg 'mkdir -m 700 g; export GNUPGHOME=$PWD/g; echo data >f
       printf "%s\n" %no-protection "Key-Type: eddsa" "Key-Curve: ed25519" "Name-Real: A B" "Expire-Date: 0" %commit >key
       gpg -q --batch --gen-key key; gpg -q --batch -s f; gpg -q --batch -d f.gpg; gpgconf --kill all' gpg gpgconf
