@@ -141,10 +141,13 @@ void streams_lose(const struct fsmodel *m, const struct event *ev, const struct 
 	}
 }
 
-/* Copying between a file and something else is half a storage call: the other side is swallowed. */
+/*
+ * Copying between a file and something else is half a storage call: the other side is
+ * swallowed. copy_file_range() takes nothing but files, so that nothing can stand for one.
+ */
 static bool may_be_half(const struct row *row)
 {
-	return row->result == RESULT_BYTES_COPIED;
+	return row->result == RESULT_BYTES_COPIED && row->id != SC_copy_file_range;
 }
 
 static bool is_on_storage(const struct fsmodel *m, const struct event *ev,
@@ -294,9 +297,18 @@ enum fate event_fate(const struct fsmodel *m, const struct event *ev, const stru
 	}
 }
 
+/*
+ * Who replays has other rights than the recorded program had, in a tree of his own:
+ * what was denied may be given, or not be there.
+ */
+static bool was_denied(const struct event *ev)
+{
+	return ev->outcome.err == EACCES || ev->outcome.err == EPERM;
+}
+
 bool event_is_enforced(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
 {
-	return facts->unexplained && fsmodel_is_change(m, ev);
+	return facts->unexplained && (was_denied(ev) || fsmodel_is_change(m, ev));
 }
 
 bool outcome_is_free(const struct fsmodel *m, const struct event *ev, const struct facts *facts)

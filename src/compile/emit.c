@@ -597,7 +597,7 @@ static int ready_descriptor(struct compiler *c, const struct event *ev, const st
 	if (info.shared && info.shared->slot >= 0)
 		return ready_shared(c, info.shared, res, err);
 	buf_clear(&c->path);
-	if (!is_openable(&info))
+	if (!is_openable(&info) || info.lost)
 		return 0;
 	if (!fsmodel_path(c->model, res, &c->path)) {
 		if (!fsmodel_infer_name(c->model, res))

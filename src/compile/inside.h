@@ -103,7 +103,7 @@ void streams_lose(const struct fsmodel *m, const struct event *ev, const struct 
 enum fate event_fate(const struct fsmodel *m, const struct event *ev, const struct facts *facts);
 /*
  * The call failed for a reason that a replay may not have, and would change
- * something if it succeeded: it must not be made.
+ * something if it succeeded, or was denied: it must not be made.
  */
 bool event_is_enforced(const struct fsmodel *m, const struct event *ev, const struct facts *facts);
 /* The outcome of the call depends on more than the storage. */

@@ -234,7 +234,7 @@ struct fd_info {
 	uint64_t offset, rdev;
 	const struct res *
 		shared; /* another RES_FD on the same open file that was there at the start; NULL: none */
-	bool lost; /* open before the trace began, and nobody can tell on what */
+	bool lost; /* open before the trace began, on what is not known or in no tree */
 	bool real; /* of a pipe, a FIFO, an eventfd, inotify: made by a call of the trace, see res.h */
 };
 

@@ -57,6 +57,7 @@ struct inode {
 	bool gone; /* a directory that was removed: nothing can be made in it */
 	bool mode_known; /* mode, uid and gid are those of the file, not a guess */
 	bool linkable; /* made by O_TMPFILE without O_EXCL: linkat() may give it its first name */
+	bool unseen; /* open before the trace began, where the recorder might not look: no tree has it */
 	bool fd_dir; /* /proc/self/fd: its names are the descriptors */
 	bool listed; /* a directory whose names are all known: it can be told whether it is empty */
 	struct inode *next_all, *prev_all, *next_same_id, *next_dying;

@@ -751,8 +751,9 @@ void fsmodel_fd_info(const struct fsmodel *m, const struct res *fd, struct fd_in
 	if (o->inode) {
 		ret->mode = o->inode->type | o->inode->mode;
 		ret->rdev = o->inode->rdev;
-		ret->lost = d->found && !o->inode->names && !o->inode->own && fd->slot < 0 &&
-			    !fd_may_be_named(m, d);
+		ret->lost = o->inode->unseen;
+		ret->lost |= d->found && !o->inode->names && !o->inode->own && fd->slot < 0 &&
+			     !fd_may_be_named(m, d);
 	}
 }
 

@@ -152,6 +152,8 @@ static struct open_file *open_found(struct call *c)
 			look_up(c, AT_FDCWD, path, 0, 0, &f);
 		}
 		i = f.err ? NULL : f.inode;
+		if (i && i->inferred)
+			i->unseen = c->m->options.tree_known;
 	}
 	if (!i) {
 		o = open_file_unknown(c->m);
