@@ -8,10 +8,12 @@
  * is; what is left out loses it (streams_lose()).
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "base/banned.h"
+#include "base/privileged.h"
 #include "compile/inside.h"
 
 /* Kernel-internal results: the call was interrupted and is made again, or ended with EINTR. */
@@ -311,6 +313,23 @@ bool event_is_enforced(const struct fsmodel *m, const struct event *ev, const st
 	return facts->unexplained && (was_denied(ev) || fsmodel_is_change(m, ev));
 }
 
+/* A list of attributes among which are ones that a replay sets only if that was asked for. */
+static bool lists_privileged(const struct event *ev)
+{
+	const struct value *list = args_find(ev->row, (struct value *)(uintptr_t)ev->args, "list");
+	const uint8_t *p, *end;
+
+	if (row_class(ev->row) != C_XATTR || !list || list->type != VALUE_DATA ||
+	    !list->data->bytes)
+		return false;
+	end = list->data->bytes + list->data->kept_bytes;
+	for (p = list->data->bytes; p < end; p += strnlen((const char *)p, (size_t)(end - p)) + 1) {
+		if (privileged_xattr(p, (size_t)(end - p)))
+			return true;
+	}
+	return false;
+}
+
 bool outcome_is_free(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
 {
 	struct fd_info info;
@@ -334,7 +353,7 @@ bool outcome_is_free(const struct fsmodel *m, const struct event *ev, const stru
 		    fsmodel_is_special(facts->touches.items[i].res))
 			return true;
 	}
-	return ev->row->id == SC_execve || ev->row->id == SC_execveat;
+	return ev->row->id == SC_execve || ev->row->id == SC_execveat || lists_privileged(ev);
 }
 
 bool row_looks_up(const struct row *row)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "base/privileged.h"
 #include "plan/refs.h"
 #include "replay/calls.h"
 
@@ -23,11 +24,20 @@ static void build_edges(struct builder *b)
 	b->a->nr_edges = act->nr_edges;
 }
 
-/* The attributes that are like rights: only where they were asked for. */
-static bool is_privileged(const struct action *act)
+static bool names_privileged_xattr(const struct action *act)
 {
 	const struct value *name;
 
+	if (row_class(act->row) != C_XATTR)
+		return false;
+	name = args_find(act->row, (struct value *)(uintptr_t)act->args, "name");
+	return name && name->type == VALUE_DATA && name->data->bytes &&
+	       privileged_xattr(name->data->bytes, (size_t)name->data->kept_bytes);
+}
+
+/* Sets attributes that are like rights: only where they were asked for. */
+static bool is_privileged(const struct action *act)
+{
 	switch (act->row->id) {
 	case SC_chown:
 	case SC_lchown:
@@ -37,12 +47,7 @@ static bool is_privileged(const struct action *act)
 	default:
 		break;
 	}
-	if (row_class(act->row) != C_XATTR || act->row->result != RESULT_ZERO)
-		return false;
-	name = args_find(act->row, (struct value *)(uintptr_t)act->args, "name");
-	return name && name->type == VALUE_DATA && name->data->bytes &&
-	       ((name->data->kept_bytes >= 9 && !memcmp(name->data->bytes, "security.", 9)) ||
-		(name->data->kept_bytes >= 8 && !memcmp(name->data->bytes, "trusted.", 8)));
+	return act->row->result == RESULT_ZERO && names_privileged_xattr(act);
 }
 
 bool build_skips_reads(const struct run *run, const struct action *act)
@@ -149,6 +154,9 @@ static void set_checks(struct builder *b)
 
 	if (!a->fn || (a->flags & READY_SKIPPED) || (act->flags & ACTION_ANY_OUTCOME) ||
 	    b->run->o->verify == RUN_VERIFY_OFF)
+		return;
+	/* What this run does not set it does not find either. */
+	if (!b->run->o->privileged_metadata && names_privileged_xattr(act))
 		return;
 	a->flags |= READY_VERIFY;
 	if ((act->flags & ACTION_HAS_RESULT) && !(act->flags & ACTION_SETUP) &&

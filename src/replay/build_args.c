@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "base/banned.h"
+#include "base/privileged.h"
 #include "model/kernel_structs.h"
 #include "plan/refs.h"
 #include "replay/calls.h"
@@ -177,7 +178,7 @@ static void put_number(void *where, uint64_t u, unsigned int width_bytes)
 static uint64_t privileged_bits(const struct arg *arg)
 {
 	if (arg->kind == KIND_MODE)
-		return S_ISUID | S_ISGID;
+		return PRIVILEGED_MODE_BITS;
 	if (arg->kind == KIND_FLAGS && arg->set == SET_inode_flags)
 		return FS_IMMUTABLE_FL | FS_APPEND_FL;
 	if (arg->kind == KIND_FLAGS && arg->set == SET_fsx_xflags)

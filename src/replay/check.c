@@ -7,10 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "base/privileged.h"
 #include "plan/result.h"
 #include "replay/calls.h"
 #include "replay/found.h"
@@ -285,18 +287,44 @@ static bool lock_equals(const struct ready *a)
 					    !hash_equal(h, result_hash_no_lock()));
 }
 
-static bool result_equals(struct lane *l, const struct ready *a, const struct outcome *got)
+/* Where bits that give rights are not applied, any of them may have been there. */
+static bool stat_equals(const struct lane *l, const struct ready *a, const struct stat *got)
 {
+	static const mode_t any[] = { 0, S_ISUID, S_ISGID, PRIVILEGED_MODE_BITS };
+	struct stat st = *got;
+	unsigned int i;
+
+	if (hash_equal(a->result, result_hash_stat(&st)))
+		return true;
+	for (i = 0; !l->run->o->privileged_metadata && i < ARRAY_LEN(any); i++) {
+		st.st_mode = (got->st_mode & ~PRIVILEGED_MODE_BITS) | any[i];
+		if (hash_equal(a->result, result_hash_stat(&st)))
+			return true;
+	}
+	return false;
+}
+
+/* Of statx() the same is compared. */
+static bool statx_equals(const struct lane *l, const struct ready *a, const struct statx *got)
+{
+	const struct stat st = { .st_mode = got->stx_mode,
+				 .st_size = (off_t)got->stx_size,
+				 .st_rdev = makedev(got->stx_rdev_major, got->stx_rdev_minor) };
 	struct hash128 h;
 
+	return !result_hash_statx(got, &h) || stat_equals(l, a, &st);
+}
+
+static bool result_equals(struct lane *l, const struct ready *a, const struct outcome *got)
+{
 	switch (a->row_id) {
 	case SC_stat:
 	case SC_lstat:
 	case SC_fstat:
 	case SC_newfstatat:
-		return hash_equal(a->result, result_hash_stat(a->out));
+		return stat_equals(l, a, a->out);
 	case SC_statx:
-		return !result_hash_statx(a->out, &h) || hash_equal(a->result, h);
+		return statx_equals(l, a, a->out);
 	case SC_getdents:
 	case SC_getdents64:
 		return listing_equals(l, a, got);

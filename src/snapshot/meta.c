@@ -13,10 +13,10 @@
 
 #include "base/banned.h"
 #include "base/mem.h"
+#include "base/privileged.h"
 #include "snapshot/contain.h"
 #include "snapshot/inside.h"
 
-#define SET_ID_BITS (S_ISUID | S_ISGID)
 /* As the kernel has them. */
 #define XATTR_LIST_MAX_BYTES 65536
 #define XATTR_VALUE_MAX_BYTES 65536
@@ -42,7 +42,7 @@ mode_t meta_mode(const struct snapshot_entry *e, bool privileged)
 
 	if (e->known & SNAPSHOT_HAS_MODE)
 		mode = (mode_t)e->mode;
-	return privileged ? mode : mode & ~(mode_t)SET_ID_BITS;
+	return privileged ? mode : mode & ~PRIVILEGED_MODE_BITS;
 }
 
 int64_t meta_time_ns(const struct timespec *ts)
@@ -111,7 +111,7 @@ static int apply_mode(struct worker *w, const struct meta_target *t, bool *chang
 
 	if (t->type == S_IFLNK)
 		return 0;
-	if (!privileged && t->e->known & SNAPSHOT_HAS_MODE && t->e->mode & SET_ID_BITS)
+	if (!privileged && t->e->known & SNAPSHOT_HAS_MODE && t->e->mode & PRIVILEGED_MODE_BITS)
 		w->counts.nr_setid++;
 	/* Another owner, an attribute: they change modes. */
 	if (privileged || t->e->nr_xattrs || *changed)

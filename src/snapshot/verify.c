@@ -27,6 +27,7 @@
 #include "base/io.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/privileged.h"
 #include "base/varint.h"
 #include "snapshot/contain.h"
 #include "snapshot/inside.h"
@@ -257,7 +258,8 @@ struct look {
 static void compare_meta(const struct look *l)
 {
 	const struct snapshot_entry *e = l->e;
-	mode_t bits = l->v->all_mode_bits ? 07777 : 01777, mode = l->st.st_mode & bits;
+	mode_t bits = (mode_t)07777 & ~(l->v->all_mode_bits ? 0 : PRIVILEGED_MODE_BITS);
+	mode_t mode = l->st.st_mode & bits;
 
 	if (e->type != SNAPSHOT_SYMLINK && e->known & SNAPSHOT_HAS_MODE && mode != (e->mode & bits))
 		differ(l->v, e->path, SNAPSHOT_DIFF_MODE, words("%04o", mode),

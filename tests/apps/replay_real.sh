@@ -252,6 +252,13 @@ else
 	fi
 fi
 rm -rf probe
+# Set-id bits and attributes of the system, which a run without --privileged-metadata does not apply.
+rights='import os
+open("f", "w").write("x"); os.chmod("f", 0o6755); os.stat("f")
+os.mkdir("d"); os.chmod("d", 0o2775); os.mkdir("d/e"); os.stat("d/e"); os.listxattr("f")
+try: os.setxattr("f", "trusted.x", b"1"); os.getxattr("f", "trusted.x"); os.listxattr("f")
+except OSError: pass'
+same 'metadata that gives rights' "python3 -I -c '$rights'" python3
 same descriptors-as-names "python3 -I -c '$through'" python3
 same rsync "$tree; rsync -a t/ u; echo more >>t/a/1; rsync -a t/ u; rm t/a/2; rsync -a --delete t/ u" rsync
 if [ "${1-}" = --long ]; then
