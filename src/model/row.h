@@ -229,6 +229,12 @@ static inline enum row_class row_class(const struct row *row)
 	return (enum row_class)(row->class & C_MASK);
 }
 
+/*
+ * Without which calls on chosen paths cannot be understood: processes, cwd, root and
+ * umask, waiting, requests that may be about any descriptor. Kept with any choice of paths.
+ */
+bool row_is_context(const struct row *row);
+
 /* Of what a trace has: that a replay performs, or might. */
 static inline bool row_is_performed(const struct row *row)
 {

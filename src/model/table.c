@@ -137,3 +137,16 @@ const struct row_variant *row_variant_of(const struct row *row)
 	}
 	return NULL;
 }
+
+bool row_is_context(const struct row *row)
+{
+	switch ((int)row_class(row)) {
+	case C_PROC:
+	case C_CWD:
+	case C_WAIT:
+	case C_AIO:
+	case C_URING:
+		return true;
+	}
+	return row->id == SC_close_range || row->id == SC_sync || row->id == SC_msync;
+}

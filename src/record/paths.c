@@ -20,19 +20,6 @@ struct look {
 	bool touches; /* some path, wanted or not */
 };
 
-bool paths_keep_row(const struct row *row)
-{
-	switch ((int)row_class(row)) {
-	case C_PROC:
-	case C_CWD:
-	case C_WAIT:
-	case C_AIO:
-	case C_URING:
-		return true;
-	}
-	return row->id == SC_close_range || row->id == SC_sync || row->id == SC_msync;
-}
-
 static bool wants(struct look *l, const char *path)
 {
 	l->touches = true;
@@ -233,7 +220,7 @@ bool paths_want_call(const struct path_choice *choice, struct capture *c, pid_t 
 	struct look l = { .choice = choice, .c = c, .tid = tid, .row = row, .regs = regs };
 	unsigned int i;
 
-	if (!choice->wants || paths_keep_row(row))
+	if (!choice->wants || row_is_context(row))
 		return true;
 	for (i = 0; i < row->nr_args; i++) {
 		if (wants_arg(&l, i))

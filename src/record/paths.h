@@ -33,7 +33,5 @@ bool paths_want_call(const struct path_choice *choice, struct capture *c, pid_t 
 		     const struct row *row, const uint64_t regs[6]);
 /* Is the path wanted that a descriptor of the thread leads to now? False: it leads nowhere. */
 bool paths_look_up(const struct path_choice *choice, pid_t tid, int fd, bool *ret);
-/* Is it of those that are kept in any case? */
-bool paths_keep_row(const struct row *row);
 
 #endif

@@ -221,15 +221,31 @@ static void put_base(struct fdpaths *p, const struct event *ev, unsigned int nr,
 		buf_put(out, proc->cwd->dir->path, proc->cwd->dir->path_len);
 }
 
+/* The argument itself, or the path in the address of a socket; NULL: it has none. */
+static const struct value *path_value(const struct event *ev, unsigned int nr)
+{
+	const struct struct_desc *desc = &struct_descs[STRUCT_sockaddr];
+	const struct arg *arg = &ev->row->args[nr];
+	const struct value *v = &ev->args[nr];
+	unsigned int i;
+
+	if (arg->kind == KIND_PATH)
+		return arg->look == LOOK_TEXT ? NULL : v;
+	if (arg->kind != KIND_SOCKADDR || !(arg->dir & ARG_IN) || v->type != VALUE_STRUCT)
+		return NULL;
+	for (i = 0; i < desc->nr_fields && desc->fields[i].kind != KIND_PATH; i++)
+		;
+	return i < desc->nr_fields ? value_field(v, i) : NULL;
+}
+
 bool fdpaths_resolve(struct fdpaths *p, const struct event *ev, unsigned int nr, struct buf *out)
 {
-	const struct arg *arg = &ev->row->args[nr];
+	const struct value *v = path_value(ev, nr);
 	const char *name;
 	size_t len;
 
 	buf_clear(out);
-	if (arg->kind != KIND_PATH || arg->look == LOOK_TEXT ||
-	    !load_name(p, &ev->args[nr], &name, &len))
+	if (!v || !load_name(p, v, &name, &len))
 		return false;
 	if (!len || *name != '/')
 		put_base(p, ev, nr, out);

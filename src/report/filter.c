@@ -335,7 +335,7 @@ static bool arg_matches_path(struct filter *f, const struct event *ev, struct fd
 	const struct value *v = &ev->args[nr];
 	uint32_t i;
 
-	if (arg->kind == KIND_PATH)
+	if (arg->kind == KIND_PATH || arg->kind == KIND_SOCKADDR)
 		return fdpaths_resolve(paths, ev, nr, &f->path) &&
 		       filter_matches_path(f, buf_str(&f->path));
 	if (arg->kind == KIND_FD)
@@ -476,14 +476,21 @@ static bool time_matches(const struct filter *f, const struct event *ev)
 	       ev->exit_ns >= o->from_ns && (!o->to_ns || ev->enter_ns < o->to_ns);
 }
 
-bool filter_matches(struct filter *f, const struct event *ev, struct fdpaths *paths)
+/* All but the paths; the cheap questions first. */
+static bool rest_matches(struct filter *f, const struct event *ev)
 {
-	if (f->empty)
-		return true;
-	/* The cheap questions first. */
 	return (f->any_row || filter_wants_row(f, ev->row)) &&
 	       has_number(f->pids, f->o->pids.len, ev->pid) &&
 	       has_number(f->tids, f->o->tids.len, ev->tid) && outcome_matches(f, ev) &&
-	       time_matches(f, ev) && (!f->o->fds.len || has_fd(f, ev)) &&
-	       (!f->paths.len || touches_path(f, ev, paths));
+	       time_matches(f, ev) && (!f->o->fds.len || has_fd(f, ev));
+}
+
+bool filter_matches(struct filter *f, const struct event *ev, struct fdpaths *paths)
+{
+	return f->empty || (rest_matches(f, ev) && (!f->paths.len || touches_path(f, ev, paths)));
+}
+
+bool filter_matches_context(struct filter *f, const struct event *ev)
+{
+	return f->paths.len && row_is_context(ev->row) && rest_matches(f, ev);
 }

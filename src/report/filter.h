@@ -46,6 +46,8 @@ void filter_narrow_query(const struct filter *f, bool whole, struct trace_query 
 
 /* `paths` as it is before the event is applied to it; NULL when filter_needs_paths() is false. */
 bool filter_matches(struct filter *f, const struct event *ev, struct fdpaths *paths);
+/* Not on the paths, but what is cannot be understood without it. */
+bool filter_matches_context(struct filter *f, const struct event *ev);
 /* By its name and class alone. */
 bool filter_wants_row(struct filter *f, const struct row *row);
 /* Is this path one of those that were asked for, or below one? */

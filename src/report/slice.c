@@ -122,7 +122,7 @@ static void touch_event(struct slicer *s, const struct event *ev)
 
 		if (arg->kind == KIND_FD || arg->kind == KIND_DIRFD)
 			touch_fd(s, ev, &ev->args[i]);
-		else if (arg->kind == KIND_PATH && fdpaths_resolve(s->paths, ev, i, &path))
+		else if (fdpaths_resolve(s->paths, ev, i, &path))
 			touch(&s->touched, buf_str(&path), path.len);
 	}
 	buf_release(&path);
@@ -266,7 +266,8 @@ static int keep_event(struct slicer *s, struct event *ev)
 
 static int slice_event(struct slicer *s, struct event *ev)
 {
-	bool kept = filter_matches(s->o->filter, ev, s->paths);
+	bool kept = filter_matches(s->o->filter, ev, s->paths) ||
+		    filter_matches_context(s->o->filter, ev);
 
 	if (kept && s->touched.wanted)
 		touch_event(s, ev);

@@ -474,7 +474,7 @@ int rules_chosen_by(const struct row *row)
 {
 	unsigned int i = 0;
 
-	if (paths_keep_row(row) || names_path(row) || nr_descriptors(row) != 1)
+	if (row_is_context(row) || names_path(row) || nr_descriptors(row) != 1)
 		return -1;
 	while (row->args[i].kind != KIND_FD)
 		i++;
@@ -498,7 +498,7 @@ static void add_choice(const struct row *row, const struct path_choice *paths, s
 {
 	int reg = rules_chosen_by(row);
 
-	if (!(r->flags & WIRE_RULE_USED) || (paths_keep_row(row) && !ends_descriptors(row)))
+	if (!(r->flags & WIRE_RULE_USED) || (row_is_context(row) && !ends_descriptors(row)))
 		return;
 	if (!may_choose(row) || ends_descriptors(row)) {
 		r->flags = 0;
