@@ -289,6 +289,9 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 	view.self.lane = lane_nr;
 	if (c->observer)
 		c->observer->event(c->observer, &view);
+	r = put_request_ends(c, ev, facts, err);
+	if (r < 0)
+		return r;
 	if (in.action) {
 		think_arrive(&t->think, ev);
 		r = steps_emit(c, &view, t, err);

@@ -80,7 +80,7 @@ struct compile_totals {
 	uint64_t nr_events;
 	uint64_t nr_simulated; /* calls whose outcome stands without being made */
 	uint64_t nr_enforced; /* actions that only the original's environment made fail: not made */
-	uint64_t nr_enforced_requests; /* of io_uring, likewise */
+	uint64_t nr_enforced_requests; /* of io_uring and io_submit, likewise */
 	uint64_t nr_waiting; /* calls that edges and think time stand for */
 	uint64_t nr_unsupported; /* calls that should be made and cannot */
 	uint64_t nr_swapped; /* overlapping calls that changed places */

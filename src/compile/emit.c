@@ -222,10 +222,14 @@ static void forget_request(const struct facts *facts, enum struct_id id, const s
 	const struct struct_desc *d = &struct_descs[id];
 
 	for (unsigned int i = 0; v->type == VALUE_STRUCT && i < d->nr_fields; i++) {
-		struct value *obj = (struct value *)(uintptr_t)value_field(v, i);
+		struct value *field = (struct value *)(uintptr_t)value_field(v, i);
 
-		if (obj && !strcmp(d->fields[i].name, "obj") && !is_in_map(facts, obj))
-			*obj = (struct value){ .type = VALUE_NULL };
+		if (!field)
+			continue;
+		if (!strcmp(d->fields[i].name, "obj") && !is_in_map(facts, field))
+			*field = (struct value){ .type = VALUE_NULL };
+		else if (d->fields[i].kind == KIND_FD && !is_descriptor(facts, field))
+			*field = value_int(PLAN_NO_SLOT);
 	}
 }
 
@@ -250,7 +254,7 @@ static void forget_numbers(const struct event *ev, const struct facts *facts, st
 		unsigned int kind = ev->row->args[i].kind;
 		const struct value *v = &ev->args[i];
 
-		if (kind == KIND_ARRAY || kind == KIND_STRUCT)
+		if (kind == KIND_ARRAY || kind == KIND_PTRS || kind == KIND_STRUCT)
 			forget_requests(facts, &ev->row->args[i], v);
 		if (kind == KIND_ADDR && !is_in_map(facts, v))
 			args[i] = (struct value){ .type = VALUE_NULL };
@@ -445,35 +449,46 @@ static struct value *field_of(const struct value *v, enum struct_id id, const ch
 	return NULL;
 }
 
-static struct value *request_of(const struct value *sqes, const struct value *number)
+/*
+ * Requests that failed for a reason of the environment are not made, and those
+ * that were cut short write no more than they did. The actions that submit them
+ * may be written already: a replay reads these outcomes before it begins.
+ */
+int put_request_ends(struct compiler *c, const struct event *ev, const struct facts *facts,
+		     struct err *err)
 {
-	for (uint32_t i = 0; number && sqes->type == VALUE_LIST && i < sqes->count; i++) {
-		const struct value *v = field_of(&sqes->items[i], STRUCT_io_uring_sqe, "request");
+	bool is_aio = row_class(ev->row) == C_AIO;
+	int r = 0;
 
-		if (v && v->type == VALUE_INT && number->type == VALUE_INT && v->u == number->u)
-			return &sqes->items[i];
+	for (size_t i = 0; i < facts->request_ends.len && !r; i++) {
+		const struct request_end *end = &facts->request_ends.items[i];
+		struct item item = { .row = row_by_id(REC_request_outcome) };
+		struct value *v = is_aio ? field_of(end->completion, STRUCT_io_event, "res")
+					 : field_of(end->completion, STRUCT_io_uring_cqe, "opcode");
+
+		item.args[0] = value_uint(end->tid);
+		item.args[1] = value_uint(end->seq);
+		item.args[2] = value_uint(end->number);
+		item.args[3] = value_int(end->res);
+		if (c->writer)
+			r = plan_writer_item(c->writer, &item, err);
+		c->totals->nr_enforced_requests += end->res < 0;
+		/* Nothing is expected of what is not made. */
+		if (end->res < 0 && v)
+			*v = is_aio ? (struct value){ .type = VALUE_NONE }
+				    : value_uint(IORING_OP_NOP);
 	}
-	return NULL;
+	return r;
 }
 
-/*
- * Requests that the call submits and sees fail for a reason of the environment
- * become ones that do nothing. Of those that were submitted before it is too late.
- */
-static void enforce_requests(struct compiler *c, const struct compiled *view)
+/* Blocks that the kernel did not take are not submitted; the program may have tried them again. */
+static void cut_submitted(const struct event *ev)
 {
-	for (size_t i = 0; i < view->facts->failed_requests.len; i++) {
-		struct value *cqe = view->facts->failed_requests.items[i];
-		struct value *sqe = request_of(&view->ev->args[6],
-					       field_of(cqe, STRUCT_io_uring_cqe, "request"));
-		struct value *op = sqe ? field_of(sqe, STRUCT_io_uring_sqe, "opcode") : NULL;
-		struct value *done = field_of(cqe, STRUCT_io_uring_cqe, "opcode");
+	struct value *blocks = (struct value *)(uintptr_t)&ev->args[2];
+	uint64_t nr = ev->outcome.err || ev->outcome.ret < 0 ? 0 : (uint64_t)ev->outcome.ret;
 
-		if (!op || !done)
-			continue;
-		*op = *done = value_uint(IORING_OP_NOP);
-		c->totals->nr_enforced_requests++;
-	}
+	if (blocks->type == VALUE_LIST && blocks->count > nr)
+		blocks->count = (uint32_t)nr;
 }
 
 /*
@@ -520,7 +535,8 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 		note_result(c, view->facts, a);
 	if (view->enforced)
 		a->flags |= ACTION_ENFORCED;
-	enforce_requests(c, view);
+	if (ev->row->id == SC_io_submit)
+		cut_submitted(ev);
 	take_made_slots(c, view->facts, view->self.lane);
 	for (unsigned int i = 0; i < ev->row->nr_args; i++)
 		end_paths(c, &ev->row->args[i], &ev->args[i]);
@@ -537,13 +553,49 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 	c->totals->call_ns += ev->exit_ns - ev->enter_ns;
 }
 
+/* What is left of an action that a plan cannot hold: that it was, when, and how it ended. */
+static void strip_action(struct action *a)
+{
+	a->flags |= a->outcome.err ? ACTION_ENFORCED : ACTION_SIMULATED;
+	a->flags &= ~(unsigned int)(ACTION_HAS_RESULT | ACTION_PARTIAL_DATA | ACTION_STREAM);
+	if (plan_ret_is_slot(a->row) && !a->outcome.err)
+		a->outcome.ret = PLAN_NO_SLOT;
+	if (a->outcome.err < 0 || a->outcome.err > ERRNO_UNKNOWN)
+		a->outcome.err = ERRNO_UNKNOWN;
+	for (unsigned int i = 0; i < a->row->nr_args; i++)
+		a->args[i] = (struct value){ .type = VALUE_NONE };
+}
+
+/*
+ * No event makes a trace unusable. One that cannot be stored as it is (too much
+ * data, numbers that stand for nothing) is not made, and counted. A failure loses
+ * nothing by that: it stands.
+ */
+static int put_action(struct compiler *c, uint32_t lane, struct action *a, struct err *err)
+{
+	bool is_made = !(a->flags & (ACTION_ENFORCED | ACTION_SIMULATED));
+	bool is_failure = a->outcome.err;
+	int r;
+
+	if (!c->writer)
+		return 0;
+	plan_writer_limit_slots(c->writer, c->slots.nr);
+	r = plan_writer_action(c->writer, lane, a, err);
+	if (r != -E2BIG && r != -EINVAL)
+		return r;
+	strip_action(a);
+	c->totals->nr_unsupported += is_made && !is_failure;
+	c->totals->nr_enforced += is_made && is_failure;
+	return plan_writer_action(c->writer, lane, a, err);
+}
+
 /* What a process had before its first action is made ready before all else. */
 static int put_prologue(struct compiler *c, struct action *a, struct res *res, struct err *err)
 {
 	res->slot = (int32_t)c->slots.nr++;
 	c->lanes.list.items[PROLOGUE_LANE].nr_actions++;
 	c->totals->plan.nr_actions++;
-	return c->writer ? plan_writer_action(c->writer, PROLOGUE_LANE, a, err) : 0;
+	return put_action(c, PROLOGUE_LANE, a, err);
 }
 
 static int ready_handle(struct compiler *c, struct res *res, struct err *err)
@@ -775,8 +827,7 @@ int steps_emit(struct compiler *c, const struct compiled *view, struct thread *t
 			a->flags |= ACTION_CACHE_MISS;
 		count_action(c, ev);
 		c->lanes.list.items[view->self.lane].nr_actions++;
-		if (c->writer)
-			r = plan_writer_action(c->writer, view->self.lane, a, err);
+		r = put_action(c, view->self.lane, a, err);
 	}
 	follow_call(c, view);
 	give_back_slots(c, view->facts, &view->self);

@@ -88,6 +88,9 @@ void steps_plan_drops(struct compiler *c, const struct event *ev, const struct f
 /* What the steps, or the call, need that nobody in the trace made goes into the prologue. */
 MUST_CHECK int ready_found(struct compiler *c, const struct event *ev, const struct facts *facts,
 			   bool call, struct err *err);
+/* Requests that the event saw complete and that must not be made as they were submitted. */
+MUST_CHECK int put_request_ends(struct compiler *c, const struct event *ev,
+				const struct facts *facts, struct err *err);
 /* Makes actions of c->steps, with slots, and writes them. The event's arguments are changed. */
 MUST_CHECK int steps_emit(struct compiler *c, const struct compiled *view, struct thread *t,
 			  struct err *err);

@@ -16,6 +16,7 @@ struct aio_request {
 	struct inode *inode; /* held; NULL: none */
 	uint32_t how;
 	uint64_t from, to;
+	struct request_end end; /* where it was submitted; the rest comes with its completion */
 };
 
 struct aio_context {
@@ -33,6 +34,33 @@ enum iocb_cmd {
 	AIO_PREADV = 7,
 	AIO_PWRITEV = 8,
 };
+
+struct request_end request_begin(const struct call *c, uint32_t number)
+{
+	return (struct request_end){ .tid = c->ev->tid, .seq = c->ev->seq, .number = number };
+}
+
+bool request_fails_alone(int64_t res)
+{
+	switch (res) {
+	case -ECANCELED:
+	case -EFAULT:
+	case -EINVAL:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void request_push_end(struct call *c, const struct request_end *end, struct value *completion,
+		      int64_t res)
+{
+	struct request_end done = *end;
+
+	done.completion = completion;
+	done.res = res;
+	VEC_PUSH(&c->facts->request_ends, done);
+}
 
 /* An address in the event is that of a context or a request. */
 static void refer(struct call *c, const struct value *where, struct res *res, bool made)
@@ -114,13 +142,33 @@ static struct aio_request *request_new(struct call *c, struct aio_context *x, ui
 	return q;
 }
 
-static void harvest(struct call *c, struct aio_context *x, const struct value *obj)
+/*
+ * What a write was to do was done to the model when it was submitted. That it
+ * did less is known only now; how far it came with the size is not.
+ */
+static void end_request(struct call *c, struct aio_request *q, struct value *event)
+{
+	int64_t res = value_int_or(field_of(event, STRUCT_io_event, "res"), 0);
+	bool writes = q->how & TOUCH_WRITE;
+	bool is_short = writes && q->inode && res >= 0 && (uint64_t)res < q->to - q->from;
+
+	if (writes && q->inode && (res < 0 || is_short))
+		q->inode->size_known = false;
+	if (is_short || (writes && res < 0) || request_fails_alone(res))
+		request_push_end(c, &q->end, event, res);
+}
+
+/* event: the completion; NULL: there is none, the request was cancelled. */
+static void harvest(struct call *c, struct aio_context *x, const struct value *obj,
+		    struct value *event)
 {
 	struct aio_request *q = ids_remove(&x->requests, value_addr_or0(obj));
 
 	if (!q)
 		return;
 	refer(c, obj, &q->res, false);
+	if (event)
+		end_request(c, q, event);
 	request_free(c, c->m, q);
 }
 
@@ -164,7 +212,7 @@ static void apply_io_destroy(struct call *c)
 
 const struct call_row model_io_destroy = { ask_context, apply_io_destroy, NULL };
 
-static void submit(struct call *c, struct aio_context *x, const struct value *iocb)
+static void submit(struct call *c, struct aio_context *x, const struct value *iocb, uint32_t n)
 {
 	int64_t cmd = value_int_or(field_of(iocb, STRUCT_iocb, "aio_lio_opcode"), AIO_NOOP);
 	int64_t number = value_int_or(field_of(iocb, STRUCT_iocb, "aio_fildes"), -1);
@@ -207,6 +255,7 @@ static void submit(struct call *c, struct aio_context *x, const struct value *io
 		q = request_new(c, x, obj, NULL, &t, 0);
 		break;
 	}
+	q->end = request_begin(c, n);
 	refer(c, where, &q->res, true);
 }
 
@@ -230,7 +279,7 @@ static void apply_io_submit(struct call *c)
 		x = context_new(c, value_addr_or0(arg_at(c, 0)));
 	refer(c, arg_at(c, 0), &x->res, false);
 	for (n = 0; n < nr && (iocb = value_item(arg_at(c, 2), n)); n++)
-		submit(c, x, iocb);
+		submit(c, x, iocb, n);
 	c->m->tables->result.ret = n;
 }
 
@@ -245,7 +294,7 @@ static void apply_io_getevents(struct call *c)
 	if (x)
 		refer(c, arg_at(c, 0), &x->res, false);
 	for (n = 0; x && (event = value_item(arg_at(c, 3), n)); n++)
-		harvest(c, x, field_of(event, STRUCT_io_event, "obj"));
+		harvest(c, x, field_of(event, STRUCT_io_event, "obj"), event);
 }
 
 const struct call_row model_io_getevents = { ask_io_submit, apply_io_getevents, NULL };
@@ -258,7 +307,7 @@ static void apply_io_cancel(struct call *c)
 	if (!x)
 		return;
 	refer(c, arg_at(c, 0), &x->res, false);
-	harvest(c, x, field_of(arg_at(c, 1), STRUCT_iocb, "obj"));
+	harvest(c, x, field_of(arg_at(c, 1), STRUCT_iocb, "obj"), NULL);
 }
 
 static struct outcome ask_io_cancel(struct call *c)
@@ -325,7 +374,7 @@ static void apply_aio_return(struct call *c)
 	struct aio_context *x = context_find(c, MAC_CONTEXT);
 
 	if (x)
-		harvest(c, x, arg_at(c, 0));
+		harvest(c, x, arg_at(c, 0), NULL);
 }
 
 const struct call_row model_aio_error = { ask_mac_request, NULL, NULL };

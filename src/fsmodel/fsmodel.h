@@ -122,6 +122,18 @@ enum contradiction {
 extern const char *const contradiction_names[CONTRADICTION_MAX];
 
 /* What the model says of one event. Borrowed: valid until the next step. */
+/*
+ * A request of io_uring or io_submit failed for a reason of its environment, or
+ * wrote fewer bytes than it was to. The call that submitted it may be long past.
+ */
+struct request_end {
+	struct value *completion; /* in the event's arguments */
+	uint32_t tid; /* the event that submitted it, and which of its requests it was */
+	uint64_t seq;
+	uint32_t number;
+	int64_t res;
+};
+
 struct facts {
 	struct outcome predicted; /* ret is meaningful only where the model can know it */
 	enum contradiction contradiction;
@@ -133,8 +145,8 @@ struct facts {
 	 */
 	bool unexplained;
 	bool by_environment; /* rights or mounts had a part in the prediction */
-	/* Completions of io_uring requests of which the same is true, and which would change something. */
-	VEC(struct value *) failed_requests;
+	/* Completions of requests that a replay must not make as they were submitted. */
+	VEC(struct request_end) request_ends;
 	VEC(struct touch) touches; /* a resource may stand in it more than once */
 	VEC(struct fd_ref) fds;
 	VEC(struct fd_copy) fd_copies; /* in the order in which they are made */

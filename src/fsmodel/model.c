@@ -261,7 +261,7 @@ static void clear_facts(struct facts *f)
 	f->contradiction = CONTRADICTION_NONE;
 	f->repaired = f->unexplained = f->by_environment = false;
 	f->touches.len = f->fds.len = f->fd_copies.len = f->fd_paths.len = f->maps.len = 0;
-	f->failed_requests.len = 0;
+	f->request_ends.len = 0;
 	f->cwd = f->root = f->new_handle = NULL;
 	f->umask = 0;
 	f->child_tid = 0;
@@ -281,7 +281,7 @@ static void release_facts(struct facts *f)
 	VEC_RELEASE(&f->fd_copies);
 	VEC_RELEASE(&f->fd_paths);
 	VEC_RELEASE(&f->maps);
-	VEC_RELEASE(&f->failed_requests);
+	VEC_RELEASE(&f->request_ends);
 }
 
 static const struct row_info *info_of(const struct fsmodel *m, const struct event *ev)

@@ -232,6 +232,16 @@ void store_in_map(struct call *c);
 void aio_clear(struct call *c, struct fsmodel *m, struct ids *contexts);
 struct uring;
 void uring_free(struct call *c, struct fsmodel *m, struct uring *u);
+/* A request that the present event submits, as the number-th. */
+struct request_end request_begin(const struct call *c, uint32_t number);
+/*
+ * Whether a replay's request would not end so, whatever it does: buffers are its own,
+ * and what cancelled the request (another one, its user) does not cancel it again.
+ */
+bool request_fails_alone(int64_t res);
+/* A replay must not make the request as it was submitted. */
+void request_push_end(struct call *c, const struct request_end *end, struct value *completion,
+		      int64_t res);
 /* The descriptors in requests and completions of a call that is not applied. */
 void uring_collect(struct call *c);
 

@@ -33,6 +33,7 @@ struct uring_request {
 	uint64_t how_flags, how_mode; /* of OPENAT2 */
 	char *path, *path2; /* may be NULL */
 	size_t path_len, path2_len;
+	struct request_end end; /* where it was submitted; the rest comes with its completion */
 };
 
 struct uring {
@@ -302,7 +303,7 @@ static void touch_request(struct call *c, const struct uring_request *q)
 		(void)transfer_ask(c, &t);
 }
 
-static void submit(struct call *c, struct uring *u, struct value *sqe)
+static void submit(struct call *c, struct uring *u, struct value *sqe, uint32_t n)
 {
 	uint64_t number = (uint64_t)uring_sqe_int(sqe, "request");
 	const struct value *how = field_of(sqe, STRUCT_io_uring_sqe, "how");
@@ -315,6 +316,7 @@ static void submit(struct call *c, struct uring *u, struct value *sqe)
 		return;
 	q = xcalloc(1, sizeof(*q));
 	res_init(c->m, &q->res, RES_AIO);
+	q->end = request_begin(c, n);
 	q->opcode = (uint8_t)uring_sqe_int(sqe, "opcode");
 	q->flags = (uint8_t)uring_sqe_int(sqe, "flags");
 	q->fd = uring_sqe_int(sqe, "fd");
@@ -480,15 +482,16 @@ static bool make_call(struct call *c, struct stand_in *s, const struct value *cq
 	       (foretold.err != s->ev.outcome.err || c->facts->by_environment);
 }
 
-/* True: likewise. Reads without an offset move one. */
+/* True: likewise, or it was cut short. Reads without an offset move one. */
 static bool make_transfer(struct call *c, struct transfer *t, int64_t res)
 {
 	struct outcome foretold = transfer_ask(c, t);
 
 	if (!foretold.err && res >= 0)
 		transfer_apply(c, t, (uint64_t)res > t->count ? t->count : (uint64_t)res);
-	return res < 0 && foretold.err != (int32_t)(0 - (uint64_t)res) &&
-	       (t->write || !t->positional);
+	if (res >= 0)
+		return t->write && (uint64_t)res < t->count;
+	return foretold.err != (int32_t)(0 - (uint64_t)res) && (t->write || !t->positional);
 }
 
 /* The descriptor may lead elsewhere by now: another thread may have closed and used it again. */
@@ -593,8 +596,8 @@ static void complete(struct call *c, struct uring *u, struct value *cqe)
 	} else {
 		failed = complete_other(c, u, q, cqe, res);
 	}
-	if (failed)
-		VEC_PUSH(&c->facts->failed_requests, cqe);
+	if (failed || request_fails_alone(res))
+		request_push_end(c, &q->end, cqe, res);
 	mark_direct(q, cqe);
 	refs_of_completion(c, cqe);
 	/* More is to come of the same request (IORING_CQE_F_MORE). */
@@ -641,7 +644,7 @@ static void apply_enter(struct call *c)
 	ring->refs++;
 	complete_all(c, ring->uring, true);
 	for (n = 0; (item = value_item(arg_at(c, 6), n)); n++)
-		submit(c, ring->uring, item);
+		submit(c, ring->uring, item, n);
 	complete_all(c, ring->uring, false);
 	c->any_ret = c->unsure = true;
 	open_file_unref(c, c->m, ring);

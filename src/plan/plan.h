@@ -51,7 +51,7 @@ enum action_flag {
 /* ... and how many writes overlapped others and were put behind each other in an order that the trace does not show. */
 #define PLAN_META_UNORDERED "unordered_writes"
 
-/* ... and how many requests of io_uring do nothing, for they failed and might not fail again. */
+/* ... and how many asynchronous requests do nothing, for they failed and might not fail again. */
 #define PLAN_META_ENFORCED "enforced_requests"
 
 /* ... and, of a plan of a part, where that begins and ends: "#EVENT" or "TIMEns"; without one there is no end. */
@@ -121,13 +121,15 @@ MUST_CHECK int plan_writer_open(const char *path, struct trace *from,
 				struct err *err);
 /* A new lane; they are numbered from 0. Beyond PLAN_LANES_MAX no action can be added to it. */
 uint32_t plan_writer_add_lane(struct plan_writer *w);
+/* From now on actions that name a slot from this one on are refused. */
+void plan_writer_limit_slots(struct plan_writer *w, uint32_t nr);
 /*
  * The next action of the lane. Values are borrowed; data refs lead into the
  * trace. What only comes out of the call is left out by the writer, so the
  * arguments may be those of the event but for slots. ACTION_PARTIAL_DATA is set
  * by the writer where it applies. -E2BIG as trace_feed_event(): the action was
- * not written and has no number, the ledger says so. -EINVAL: it contradicts the
- * format, err says how.
+ * not written and has no number; if it would change something, the ledger says so.
+ * -EINVAL: it contradicts the format, err says how.
  */
 MUST_CHECK int plan_writer_action(struct plan_writer *w, uint32_t lane, const struct action *a,
 				  struct err *err);
@@ -191,6 +193,12 @@ struct trace *plan_container(struct plan *p);
 struct trace *plan_data_source(struct plan *p);
 const struct plan_totals *plan_totals(const struct plan *p);
 uint64_t plan_lane_nr_actions(const struct plan *p, uint32_t lane);
+/*
+ * What became of the number-th request that the action submits: an error, or how
+ * many bytes it wrote. False: it is made as it stands there.
+ */
+bool plan_request_outcome(const struct plan *p, const struct action *a, uint32_t number,
+			  int64_t *ret);
 /* Whether the lane's first action waits for a prologue, by an edge that is not in the file. */
 bool plan_lane_awaits_prologue(const struct plan *p, uint32_t lane);
 

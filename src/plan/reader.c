@@ -23,7 +23,12 @@
 /* Our writer's files stay far below; a hostile file shall not take all memory. */
 #define LOADED_BYTES_MAX ((uint64_t)1 << 30)
 
-/* The values of one action: few, mostly. */
+/* What became of an asynchronous request: records.def. */
+struct request_outcome {
+	uint64_t seq;
+	uint32_t tid, number;
+	int64_t res;
+};
 
 struct lane_info {
 	uint32_t first_block, last_block; /* NO_BLOCK: it is empty */
@@ -38,6 +43,7 @@ struct plan {
 	uint32_t *next_of_lane; /* for each block of the container: the next one of its lane */
 	struct buf stored; /* a block as it is read, before it is unpacked for its lane */
 	uint64_t loaded_bytes; /* by all lanes */
+	VEC(struct request_outcome) requests; /* sorted */
 };
 
 struct plan_lane {
@@ -123,6 +129,47 @@ out:
 	return r;
 }
 
+static int compare_requests(const void *x, const void *y)
+{
+	const struct request_outcome *a = x, *b = y;
+
+	if (a->seq != b->seq)
+		return a->seq < b->seq ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static void take_request(struct plan *p, const struct item *item)
+{
+	const struct value *args = item->args;
+	unsigned int i;
+
+	for (i = 0; i < item->row->nr_args; i++) {
+		if (args[i].type != VALUE_INT)
+			return;
+	}
+	VEC_PUSH(&p->requests, ((struct request_outcome){ .tid = (uint32_t)args[0].u,
+							  .seq = args[1].u,
+							  .number = (uint32_t)args[2].u,
+							  .res = args[3].i }));
+}
+
+bool plan_request_outcome(const struct plan *p, const struct action *a, uint32_t number,
+			  int64_t *ret)
+{
+	const struct request_outcome key = { .seq = a->seq, .tid = a->tid, .number = number };
+	const struct request_outcome *found =
+		p->requests.len ? bsearch(&key, p->requests.items, p->requests.len, sizeof(key),
+					  compare_requests)
+				: NULL;
+
+	if (!found)
+		return false;
+	*ret = found->res;
+	return true;
+}
+
 static int read_head(struct plan *p, struct head *h, struct err *err)
 {
 	struct trace_items *it = NULL;
@@ -130,11 +177,17 @@ static int read_head(struct plan *p, struct head *h, struct err *err)
 	unsigned int i;
 	int r = trace_items_open(p->t, BLOCK_META, &it, err);
 
-	while (!r && (r = trace_items_next(it, &item, err)) == 1)
+	while (!r && (r = trace_items_next(it, &item, err)) == 1) {
+		if (item->row->id == REC_request_outcome)
+			take_request(p, item);
 		r = take_meta(p, h, item, err);
+	}
 	trace_items_close(it);
 	if (r < 0)
 		return r;
+	if (p->requests.len)
+		qsort(p->requests.items, p->requests.len, sizeof(*p->requests.items),
+		      compare_requests);
 	for (i = 0; i < PLAN_NR_KEYS; i++) {
 		if (!h->found[i])
 			return err_set(err, -EBADMSG, "%s: a plan without %s", trace_path(p->t),
@@ -249,6 +302,7 @@ void plan_close(struct plan *p)
 	buf_release(&p->stored);
 	free(p->lanes);
 	free(p->lane_actions);
+	VEC_RELEASE(&p->requests);
 	free(p->next_of_lane);
 	free(p);
 }

@@ -52,6 +52,7 @@ struct plan_writer {
 	struct arena arena;
 	VEC(struct lane) lanes;
 	size_t lane_limit_bytes, buffered_bytes;
+	uint32_t nr_slots; /* that actions may name */
 	struct plan_totals seen;
 	uint64_t nr_missing; /* pieces of data that the trace lacks */
 };
@@ -74,6 +75,11 @@ uint32_t plan_writer_add_lane(struct plan_writer *w)
 	VEC_PUSH(&w->lanes, lane);
 	share_out(w);
 	return (uint32_t)(w->lanes.len - 1);
+}
+
+void plan_writer_limit_slots(struct plan_writer *w, uint32_t nr)
+{
+	w->nr_slots = nr;
 }
 
 uint64_t plan_writer_nr_actions(const struct plan_writer *w, uint32_t lane)
@@ -337,7 +343,9 @@ static int refuse_action(struct plan_writer *w, const struct action *a, struct e
 				   .from_ns = a->enter_ns,
 				   .to_ns = a->exit_ns,
 				   .note = a->row->name };
-	int r = trace_feed_loss(w->feed, &loss);
+	/* One that is not made, or that failed, changes nothing. */
+	bool is_lost = !a->outcome.err && !(a->flags & ACTION_SIMULATED);
+	int r = is_lost ? trace_feed_loss(w->feed, &loss) : 0;
 
 	if (r < 0)
 		return err_set(err, r, "cannot write %s", w->path);
@@ -375,7 +383,7 @@ static int append_action(struct plan_writer *w, uint32_t lane, const struct acti
 			 struct err *err)
 {
 	const struct action_limits limits = { .nr_lanes = (uint32_t)w->lanes.len,
-					      .nr_slots = PLAN_SLOTS_MAX,
+					      .nr_slots = w->nr_slots,
 					      .max_data_bytes = PLAN_DATA_MAX,
 					      .started_edges = true };
 	struct lane *l = &w->lanes.items[lane];
@@ -548,6 +556,7 @@ int plan_writer_open(const char *path, struct trace *from,
 	w->path = xstrdup(path);
 	w->from = from;
 	w->data = options->data;
+	w->nr_slots = PLAN_SLOTS_MAX;
 	w->schema = schema_new();
 	arena_init(&w->arena);
 	picker_init(&w->picker, &w->arena);

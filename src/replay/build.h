@@ -16,6 +16,8 @@
 
 #include "replay/inside.h"
 
+struct iovec;
+
 #define BUILD_CLAMPS_MAX 8
 #define IOVECS_MAX 1024 /* the kernel takes no more */
 
@@ -60,6 +62,8 @@ void build_number(struct builder *b, const struct arg *arg, const struct value *
 void build_struct(struct builder *b, const struct arg *arg, const struct value *v, uint8_t *mem);
 /* Vectors; `out`: for data that is read. nr is what the call will be told. */
 void *build_iovecs(struct builder *b, const struct value *list, uint64_t nr, bool out);
+/* Leaves so many bytes of the nr vectors. */
+void build_cut_vector(struct iovec *iov, uint64_t *nr, uint64_t left);
 /* All registers (build_args.c). */
 void build_args(struct builder *b);
 /* Reads of the action are not wanted (--reads). */

@@ -137,6 +137,27 @@ static struct requests *build_requests(struct builder *b, uint32_t nr)
 	return all;
 }
 
+/* The trace says that the request failed, and it might not fail here: it is not made. */
+static bool is_enforced(const struct builder *b, uint32_t number)
+{
+	int64_t res;
+
+	return plan_request_outcome(b->l->plan->plan, b->act, number, &res) && res < 0;
+}
+
+/* A write that was cut short there writes no more here. */
+static void cut_request(const struct builder *b, uint32_t number, struct request *q)
+{
+	int64_t res;
+
+	if (!plan_request_outcome(b->l->plan->plan, b->act, number, &res) || res < 0)
+		return;
+	if (q->nr == SYS_pwritev2)
+		build_cut_vector((struct iovec *)(uintptr_t)q->regs[1], &q->regs[2], (uint64_t)res);
+	else if ((q->nr == SYS_pwrite64 || q->nr == SYS_write) && q->regs[2] > (uint64_t)res)
+		q->regs[2] = (uint64_t)res;
+}
+
 static void request_init(struct request *q)
 {
 	*q = (struct request){ .nr = -1, .slot = READY_NO_SLOT, .slot2 = READY_NO_SLOT };
@@ -155,7 +176,7 @@ static void build_io_setup(struct builder *b)
 		b->a->extra = flight_new(b->run);
 }
 
-static void build_iocb(struct builder *b, const struct value *v, struct request *q)
+static void build_iocb(struct builder *b, const struct value *v, uint32_t number, struct request *q)
 {
 	static const struct arg type = { .kind = KIND_STRUCT, .struct_id = STRUCT_iocb };
 	const struct value *fd = build_field_of(v, STRUCT_iocb, "aio_fildes");
@@ -180,6 +201,8 @@ static void build_iocb(struct builder *b, const struct value *v, struct request 
 	cb->aio_key = 0;
 	cb->aio_buf = 0;
 	cb->aio_nbytes = 0;
+	if (is_enforced(b, number))
+		return;
 	switch (cb->aio_lio_opcode) {
 	case AIO_PREAD:
 	case AIO_PWRITE:
@@ -200,6 +223,7 @@ static void build_iocb(struct builder *b, const struct value *v, struct request 
 			q->nr = SYS_fsync;
 		break;
 	}
+	cut_request(b, number, q);
 	cb->aio_buf = q->regs[1];
 	cb->aio_nbytes = q->regs[2];
 	if (cb->aio_lio_opcode != AIO_PREAD && cb->aio_lio_opcode != AIO_PREADV)
@@ -216,7 +240,7 @@ static void build_io_submit(struct builder *b)
 		return;
 	all->blocks = build_alloc(b, nr * sizeof(struct k_iocb *), 8);
 	for (i = 0; i < all->nr && !b->unbuilt; i++)
-		build_iocb(b, &list->items[i], &all->items[i]);
+		build_iocb(b, &list->items[i], i, &all->items[i]);
 }
 
 /* What the trace says of the requests that were seen to complete: named by their slots. */
@@ -429,11 +453,12 @@ static struct ring_files *build_slots(struct builder *b, const struct value *fds
 	return files;
 }
 
-static void build_request(struct builder *b, const struct value *sqe, struct request *q)
+static void build_request(struct builder *b, const struct value *sqe, uint32_t number,
+			  struct request *q)
 {
 	request_init(q);
 	q->number = sqe_uint(sqe, "request");
-	q->opcode = (uint8_t)sqe_uint(sqe, "opcode");
+	q->opcode = is_enforced(b, number) ? IORING_OP_NOP : (uint8_t)sqe_uint(sqe, "opcode");
 	q->links = sqe_uint(sqe, "flags") & KEPT_LINKS;
 	q->op_flags = (uint32_t)sqe_uint(sqe, "op_flags");
 	if (op_changes(q->opcode))
@@ -536,7 +561,8 @@ static void build_uring_enter(struct builder *b)
 	for (i = 0; i < all->nr && !b->unbuilt; i++) {
 		struct request *q = &all->items[i];
 
-		build_request(b, &list->items[i], q);
+		build_request(b, &list->items[i], i, q);
+		cut_request(b, i, q);
 		if (i && (q[-1].links & (IOSQE_IO_LINK | IOSQE_IO_HARDLINK)))
 			q->flags |= REQUEST_LINKED;
 	}

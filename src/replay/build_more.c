@@ -126,7 +126,7 @@ static void build_pipe(struct builder *b)
 			b->a->slots[i] = build_slot(b, list->items[i].i);
 }
 
-static void cut_vector(struct iovec *iov, uint64_t *nr, uint64_t left)
+void build_cut_vector(struct iovec *iov, uint64_t *nr, uint64_t left)
 {
 	uint64_t i;
 
@@ -159,7 +159,7 @@ static void cut_write(struct builder *b)
 		if (act->row->args[i].kind == KIND_SIZE && regs[i] > done)
 			regs[i] = done;
 		else if (act->row->args[i].struct_id == STRUCT_iovec && regs[i])
-			cut_vector((struct iovec *)(uintptr_t)regs[i], &regs[i + 1], done);
+			build_cut_vector((struct iovec *)(uintptr_t)regs[i], &regs[i + 1], done);
 	}
 }
 

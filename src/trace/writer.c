@@ -507,6 +507,7 @@ static int section_of(const struct row *row)
 {
 	switch ((int)row->id) {
 	case REC_meta:
+	case REC_request_outcome:
 		return SECTION_META;
 	case REC_loss:
 		return SECTION_LEDGER;

@@ -233,6 +233,39 @@ replayed uring.trace && json 'd["enforced"] == 0 and d["enforced_requests"] == 4
 	run 0 replay uring.trace D && grep -q '^async requests .*; 4 failures enforced$' out
 ok $? 'requests of an io_uring'
 
+# ... and those whose completion a later call sees.
+submit() {
+	echo "io_uring_enter(fd=5, to_submit=$1, min_complete=0, flags=0, argp=NULL, argsz=0, sqes=[$2], cqes=[]) = $1"
+}
+harvest() {
+	echo "io_uring_enter(fd=5, to_submit=0, min_complete=$1, flags=IORING_ENTER_GETEVENTS, argp=NULL, argsz=0, sqes=[], cqes=[$2]) = 0"
+}
+{
+	echo 'io_uring_setup(entries=8, params=NULL) = 5'
+	submit 3 '{opcode=IORING_OP_RENAMEAT, fd=-100, len=4294967196, request=1, path="/d/a", path2="/m/new"}, {opcode=IORING_OP_WRITE, fd=3, off=0, len=6, request=2, buf="damage"}, {opcode=IORING_OP_READ, fd=4, off=0, len=5, request=3}'
+	submit 2 '{opcode=IORING_OP_MKDIRAT, fd=-100, len=0755, request=4, path="/d"}, {opcode=IORING_OP_WRITEV, fd=4, off=0, len=2, request=5, iov=[{iov_base="he", iov_len=2}, {iov_base="damage", iov_len=6}]}'
+	harvest 3 '{res=-28, opcode=IORING_OP_WRITE, request=2}, {res=-125, opcode=IORING_OP_READ, request=3}, {res=-18, opcode=IORING_OP_RENAMEAT, request=1}'
+	harvest 2 '{res=-17, opcode=IORING_OP_MKDIRAT, request=4}, {res=2, opcode=IORING_OP_WRITEV, request=5}'
+} | trace later
+replayed later.trace && json 'd["enforced_requests"] == 3 and d["async_requests"]["made"] == 2' && run 0 compile -f later.trace && run 0 check later.plan &&
+	empty && run 0 replay --json later.plan D && json 'd["enforced_requests"] == 3 and d["mismatches"] == 0' && run 0 verify later.trace D
+ok $? 'requests of an io_uring that later calls see fail, or cut short'
+
+# Asynchronous I/O: failed requests, one that was cut short, blocks that the kernel did not take.
+block() {
+	echo "{aio_lio_opcode=$1, aio_fildes=$2, aio_nbytes=$3, aio_offset=0, obj=0x$4, buf=\"$5\", aio_resfd=77777777}"
+}
+{
+	echo 'io_setup(nr_events=8, ctx_idp=[0x7000]) = 0'
+	echo "io_submit(ctx_id=0x7000, nr=4, iocbpp=[$(block IOCB_CMD_PWRITE 3 6 1000 damage), $(block IOCB_CMD_PWRITE 4 7 2000 hexdump), $(block IOCB_CMD_PWRITE 3 6 3000 damage), $(block 99 3 6 4000 damage)]) = 2"
+	echo "io_submit(ctx_id=0x7000, nr=1, iocbpp=[$(block IOCB_CMD_PWRITE 3 6 3000 damage)]) = -1 EAGAIN"
+	echo "io_submit(ctx_id=0x7000, nr=1, iocbpp=[$(block IOCB_CMD_PREAD 3 5 5000 '')]) = 1"
+	echo 'io_getevents(ctx_id=0x7000, min_nr=3, nr=8, events=[{obj=0x2000, res=2}, {obj=0x1000, res=-27}, {obj=0x5000, res=-14}], timeout=NULL) = 3'
+	echo 'io_destroy(ctx_id=0x7000) = 0'
+} | trace aio
+replayed aio.trace && json 'd["enforced_requests"] == 2 and d["enforced_by_error"] == {"EAGAIN": 1} and d["async_requests"]["made"] == 1'
+ok $? 'requests of asynchronous I/O'
+
 # Visible everywhere, and never a mismatch.
 trace show <<'END'
 rename(oldpath="/d/a", newpath="/m/new") = -1 EXDEV
