@@ -308,9 +308,21 @@ static bool was_denied(const struct event *ev)
 	return ev->outcome.err == EACCES || ev->outcome.err == EPERM;
 }
 
+/*
+ * The failure depends on where the program had its memory, or on what was locked or
+ * mapped around it; the memory of a replay is its own, aligned as O_DIRECT wants it.
+ */
+static bool is_of_memory(const struct event *ev, const struct facts *facts)
+{
+	if (row_class(ev->row) == C_MAP || ev->row->id == SC_msync)
+		return ev->outcome.err && ev->row->id != SC_mmap && ev->row->id != SC_mmap2;
+	return facts->unexplained && row_class(ev->row) == C_DATA && ev->outcome.err == EINVAL;
+}
+
 bool event_is_enforced(const struct fsmodel *m, const struct event *ev, const struct facts *facts)
 {
-	return facts->unexplained && (was_denied(ev) || fsmodel_is_change(m, ev));
+	return (facts->unexplained && (was_denied(ev) || fsmodel_is_change(m, ev))) ||
+	       is_of_memory(ev, facts);
 }
 
 /* A list of attributes among which are ones that a replay sets only if that was asked for. */

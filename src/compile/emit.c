@@ -481,6 +481,45 @@ int put_request_ends(struct compiler *c, const struct event *ev, const struct fa
 	return r;
 }
 
+/* Leaves so many bytes of the vectors; how many they are follows. */
+static void cut_vectors(struct value *list, struct value *nr, uint64_t left)
+{
+	uint32_t i;
+
+	for (i = 0; i < list->count && left; i++) {
+		struct value *len = value_field(&list->items[i], 1);
+
+		if (!len || len->type != VALUE_INT)
+			return;
+		if (len->u > left)
+			*len = value_uint(left);
+		left -= len->u;
+	}
+	list->count = i;
+	*nr = value_uint(i);
+}
+
+/*
+ * The file holds more than was read: a part of the buffer was no memory of the
+ * program, or a signal came. A replay, which has its own buffers, asks for as
+ * much as that; how much of it was there is verified all the same.
+ */
+static void cut_read(const struct facts *facts, struct action *a)
+{
+	uint64_t done = (uint64_t)a->outcome.ret;
+
+	if (a->row->result != RESULT_BYTES_READ || row_class(a->row) != C_DATA ||
+	    (a->flags & (ACTION_STREAM | ACTION_ANY_OUTCOME)) || a->outcome.err ||
+	    a->outcome.ret <= 0 || facts->predicted.err || facts->predicted.ret <= a->outcome.ret)
+		return;
+	for (unsigned int i = 0; i < a->row->nr_args; i++) {
+		if (a->row->args[i].kind == KIND_SIZE)
+			a->args[i] = value_uint(done);
+		else if (a->row->args[i].struct_id == STRUCT_iovec && a->args[i].type == VALUE_LIST)
+			cut_vectors(&a->args[i], &a->args[i + 1], done);
+	}
+}
+
 /* Blocks that the kernel did not take are not submitted; the program may have tried them again. */
 static void cut_submitted(const struct event *ev)
 {
@@ -548,6 +587,7 @@ static void make_call(struct compiler *c, const struct compiled *view, struct ac
 	memcpy(a->args, ev->args, ev->row->nr_args * sizeof(*a->args));
 	forget_numbers(ev, view->facts, a->args);
 	lock_by_locker(view->facts, a);
+	cut_read(view->facts, a);
 	if (bytes > c->totals->plan.max_data_bytes)
 		c->totals->plan.max_data_bytes = bytes;
 	c->totals->call_ns += ev->exit_ns - ev->enter_ns;

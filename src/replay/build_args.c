@@ -331,6 +331,13 @@ void *build_iovecs(struct builder *b, const struct value *list, uint64_t nr, boo
 		iov[i].iov_base = build_iovec_base(b, base ? base : &none, want, out, &room);
 		iov[i].iov_len = want < room ? want : room;
 	}
+	/* Those of a call that failed were not kept: with none it might succeed. */
+	for (; out && i < nr && b->act->outcome.err; i++) {
+		uint64_t room = 0;
+
+		iov[i].iov_base = build_out(b, 1, &room);
+		iov[i].iov_len = room ? 1 : 0;
+	}
 	return iov;
 }
 

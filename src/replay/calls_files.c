@@ -244,9 +244,9 @@ void replay_dup2(struct lane *l, struct ready *a, struct outcome *out)
 	struct slot *from = call_slot(l, a, 0), *old = call_slot(l, a, 1);
 	struct outcome ignored;
 
-	/* Of equal numbers nothing happens. EINVAL and EMFILE are about numbers: ours are other ones. */
-	if ((from && from == old && !a->expected.err) || a->expected.err == EINVAL ||
-	    a->expected.err == EMFILE) {
+	/* Of equal numbers nothing happens. Errors are about the new number, unless the old is not open. */
+	if ((from && from == old && !a->expected.err) ||
+	    (a->expected.err && ((int)a->regs[0] >= 0 || a->expected.err != EBADF))) {
 		call_stands(a, out);
 		return;
 	}
@@ -282,7 +282,7 @@ static void lock(struct ready *a, int cmd, struct outcome *out)
 {
 	struct k_flock *lock = (struct k_flock *)a->regs[2];
 
-	if (lock)
+	if (lock && a->expected.err != EINVAL)
 		lock->l_pid = 0; /* as these commands want it */
 	call_set(out, fcntl((int)a->regs[0], cmd, lock));
 }
@@ -339,6 +339,31 @@ static void copy_half(struct lane *l, struct ready *a, int in, off_t *off_in, in
 			       out_fd, off_out, out);
 }
 
+/*
+ * Copies, in as many calls as this kernel and file system want to have: how much
+ * one of them copies is their own affair. regs[size] is what is left; offsets that
+ * the call is given move on.
+ */
+static void copy_all(struct lane *l, struct ready *a, unsigned int size, struct outcome *out)
+{
+	int64_t done = 0;
+
+	do {
+		call_generic(l, a, out);
+		if (out->err || out->ret <= 0)
+			break;
+		done += out->ret;
+		a->regs[size] -= (uint64_t)out->ret;
+	} while (a->regs[size] && done < a->expected.ret);
+	if (done)
+		*out = (struct outcome){ .ret = done };
+}
+
+void replay_copy_file_range(struct lane *l, struct ready *a, struct outcome *out)
+{
+	copy_all(l, a, 4, out);
+}
+
 void replay_sendfile(struct lane *l, struct ready *a, struct outcome *out)
 {
 	int to = (int)a->regs[0], from = (int)a->regs[1];
@@ -346,7 +371,7 @@ void replay_sendfile(struct lane *l, struct ready *a, struct outcome *out)
 	if (to < 0 || from < 0)
 		copy_half(l, a, from, (off_t *)a->regs[2], to, NULL, out);
 	else
-		call_set(out, sendfile(to, from, (off_t *)a->regs[2], a->regs[3]));
+		copy_all(l, a, 3, out);
 }
 
 void replay_splice(struct lane *l, struct ready *a, struct outcome *out)
@@ -357,7 +382,7 @@ void replay_splice(struct lane *l, struct ready *a, struct outcome *out)
 		copy_half(l, a, from, (off_t *)a->regs[1], to, (off_t *)a->regs[3], out);
 	else {
 		a->regs[5] |= SPLICE_F_NONBLOCK; /* of pipes: nobody waits there */
-		call_generic(l, a, out);
+		copy_all(l, a, 4, out);
 	}
 }
 

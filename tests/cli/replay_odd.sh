@@ -1,0 +1,151 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# reprise replay of odd calls: bad descriptors, addresses, lengths and flags. They must end as they did, and change what they changed.
+. "$TOP/tests/cli/tap.sh"
+umask 022
+
+cat >odd.py <<'END'
+import ctypes, errno, mmap, os, resource, signal, sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+P, L = ctypes.c_void_p, ctypes.c_long
+PAGE = 4096
+COPY_FILE_RANGE, SPLICE, VMSPLICE, OPENAT2 = 326, 275, 278, 437
+IO_SETUP, IO_DESTROY, IO_GETEVENTS, IO_SUBMIT = 206, 207, 208, 209
+
+def call(name, *args):
+    """what the call returned, or -errno"""
+    values = [L(a) if isinstance(a, int) else a for a in args]
+    f = libc.syscall if isinstance(name, int) else getattr(libc, name)
+    f.restype = L
+    r = f(L(name), *values) if isinstance(name, int) else f(*values)
+    return -ctypes.get_errno() if r in (-1, 0xffffffff) else r
+
+def gives(expected, name, *args):
+    got = call(name, *args)
+    if got != expected:
+        sys.exit("%s%r: %d and not %d" % (name, args, got, expected))
+
+class iovec(ctypes.Structure):
+    _fields_ = [("base", P), ("len", ctypes.c_ulong)]
+
+def vectors(*pairs):
+    return ctypes.byref((iovec * len(pairs))(*[iovec(base, len_) for base, len_ in pairs]))
+
+class iocb(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_ulong), ("key", ctypes.c_uint), ("rw_flags", ctypes.c_int), ("opcode", ctypes.c_ushort),
+                ("prio", ctypes.c_short), ("fd", ctypes.c_uint), ("buf", P), ("nbytes", ctypes.c_ulong), ("offset", L),
+                ("reserved", ctypes.c_ulong), ("flags", ctypes.c_uint), ("resfd", ctypes.c_uint)]
+
+libc.mmap.restype = ctypes.c_ulong
+libc.mmap.argtypes = [P, ctypes.c_ulong, ctypes.c_int, ctypes.c_int, ctypes.c_int, L]
+# A page of bytes, and one behind it that nobody may touch.
+page = libc.mmap(None, 2 * PAGE, 3, 0x22, -1, 0)
+bad = page + PAGE
+libc.mprotect(P(bad), ctypes.c_ulong(PAGE), 0)
+ctypes.memset(page, ord("e"), PAGE)
+
+os.mkdir("w")
+os.chdir("w")
+with open("f", "wb") as f:
+    f.write(bytes(i * 31 & 255 for i in range(20000)))
+fd = os.open("f", os.O_RDWR)
+ro = os.open("f", os.O_RDONLY)
+out = os.open("out", os.O_RDWR | os.O_CREAT)
+directory = os.open(".", os.O_RDONLY)
+
+def descriptors():
+    gives(-errno.EBADF, "dup2", fd, -1)
+    gives(-errno.EBADF, "dup3", fd, -1, 0)
+    gives(-errno.EINVAL, "dup3", fd, fd, 0)
+    gives(-errno.EBADF, "dup2", 999, 5)
+    gives(-errno.EBADF, VMSPLICE, fd, vectors((page, 10)), 1, 0)
+    gives(-errno.EISDIR, "readv", directory, vectors((page, 10)), 1)
+    gives(-errno.EISDIR, "preadv", directory, vectors((page, 10)), 1, 0)
+    gives(-errno.EBADF, "writev", ro, vectors((page, 10)), 1)
+
+def addresses():
+    for name in "write", "read":
+        gives(96, name, fd, P(page + 4000), 500)
+    gives(6, "pwrite", fd, P(page + 4090), 500, 9000)
+    gives(64, "writev", fd, vectors((page, 64), (bad, 64), (page, 64)), 3)
+    gives(160, "writev", fd, vectors((page, 64), (page + 4000, 500), (page, 64)), 3)
+    gives(64, "readv", fd, vectors((page, 64), (bad, 64), (page, 64)), 3)
+    gives(160, "preadv", fd, vectors((page, 64), (page + 4000, 500)), 2, 77)
+    gives(-errno.EFAULT, "pwrite", fd, P(bad), 10, 0)
+    os.write(fd, b"here")
+
+def lengths():
+    gives(-errno.EINVAL, "writev", fd, vectors((page, -1)), 1)
+    gives(-errno.EINVAL, "pwritev", fd, vectors((page, 10), (page, -1)), 2, 0)
+    gives(-errno.EINVAL, "readv", fd, vectors((page, -1)), 1)
+    gives(-errno.EINVAL, "writev", fd, vectors((page, 1)), 5000)
+    gives(-errno.E2BIG, "fsetxattr", fd, b"user.x", P(page), -1, 0)
+    how = (ctypes.c_ulong * 4)(os.O_RDWR | os.O_CREAT, 0o644, 0, 1)
+    gives(-errno.E2BIG, OPENAT2, -100, b"new", ctypes.byref(how), 32)
+
+def maps():
+    p = libc.mmap(None, 5 * PAGE, 3, 1, fd, 0)
+    ctypes.memset(p + 5, ord("Q"), 1)
+    gives(-errno.EINVAL, "msync", P(p + 1), PAGE, 4)
+    gives(-errno.ENOMEM, "msync", P(p), 1 << 40, 4)
+    gives(-errno.EINVAL, "madvise", P(p + 1), PAGE, 3)
+    gives(-errno.EINVAL, "munmap", P(p + 1), PAGE)
+    gives(0, "mlock", P(p), PAGE)
+    gives(-errno.EBUSY, "msync", P(p), PAGE, 2)
+
+def direct():
+    try:
+        d = os.open("f", os.O_RDWR | os.O_DIRECT)
+    except OSError:
+        return
+    buffer = libc.mmap(None, 2 * PAGE, 3, 0x22, -1, 0)
+    call("pread", d, P(buffer + 1), PAGE, 0)
+    call("pwrite", d, P(buffer + 1), PAGE, 0)
+
+def requests():
+    context, events = ctypes.c_ulong(0), (ctypes.c_ulong * 32)()
+    gives(0, IO_SETUP, 8, ctypes.byref(context))
+    gives(-errno.EINVAL, IO_SETUP, 8, ctypes.byref(context))
+    data = ctypes.create_string_buffer(b"damage")
+
+    def submit(expected, nr, *blocks):
+        pointers = (P * len(blocks))(*[ctypes.addressof(b) for b in blocks])
+        gives(expected, IO_SUBMIT, context.value, nr, ctypes.byref(pointers))
+        if expected > 0:
+            gives(expected, IO_GETEVENTS, context.value, expected, 8, ctypes.byref(events), None)
+
+    def block(**changes):
+        values = dict(opcode=1, fd=fd, buf=ctypes.addressof(data), nbytes=6, offset=100)
+        values.update(changes)
+        return iocb(**values)
+
+    submit(1, 3, block(), block(fd=ro), block())
+    submit(-errno.EBADF, 1, block(fd=999))
+    submit(-errno.EINVAL, 2, block(opcode=77), block())
+    submit(-errno.EINVAL, 1, block(nbytes=-1))
+    submit(-errno.EINVAL, -1, block())
+    submit(1, 1, block(buf=bad))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30003, resource.RLIM_INFINITY))
+    submit(1, 1, block(offset=30000))
+    submit(1, 1, block(offset=40000))
+    gives(0, IO_DESTROY, context.value)
+
+def copies():
+    gives(5000, COPY_FILE_RANGE, fd, None, out, None, 5000, 0)
+    gives(15000, "sendfile", out, fd, None, 100000)
+    gives(-errno.EINVAL, COPY_FILE_RANGE, fd, None, out, None, 10, 1)
+
+{f.__name__: f for f in (descriptors, addresses, lengths, maps, direct, requests, copies)}[sys.argv[1]]()
+END
+
+for what in descriptors addresses lengths maps direct requests copies; do
+	rm -rf w D
+	"$REPRISE" record -q -f -o odd.trace -- python3 odd.py $what >out 2>err &&
+		run 0 replay --json odd.trace D && json 'd["mismatches"] == 0 and d["end"] == "complete" and d["unbuilt"] == 0' &&
+		run 0 verify odd.trace D
+	ok $? "$what"
+done
+
+echo "1..$nr"
