@@ -360,6 +360,11 @@ void replay_print_text(const struct run_result *res, const struct replay_print_o
 	if (res->nr_unbuilt)
 		buf_printf(&b, "%-22s%llu actions whose arguments the plan lacks\n", "not made",
 			   (unsigned long long)res->nr_unbuilt);
+	if (res->nr_over_files)
+		buf_printf(&b,
+			   "%-22s%llu calls: no more than %llu files may be open (ulimit -Hn)\n",
+			   "not made", (unsigned long long)res->nr_over_files,
+			   (unsigned long long)res->max_files);
 	if (res->nr_over_memory) {
 		buf_printf(&b, "%-22s%llu times, or in part: it would take more memory than ",
 			   "not made", (unsigned long long)res->nr_over_memory);
@@ -570,6 +575,7 @@ void replay_print_json(const struct run_result *res, const struct replay_print_o
 	json_kv_u64(w, "simulated", res->nr_simulated);
 	json_enforced(w, res);
 	json_kv_u64(w, "unbuilt", res->nr_unbuilt);
+	json_kv_u64(w, "over_files", res->nr_over_files);
 	json_kv_u64(w, "max_memory_bytes", res->max_memory_bytes);
 	json_kv_u64(w, "over_memory", res->nr_over_memory);
 	json_kv_u64(w, "setup_actions", res->nr_setup);

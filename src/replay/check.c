@@ -52,6 +52,8 @@ static void keep(struct lane *l, const struct ready *a, const struct outcome *go
 	struct run_mismatch *m = &res->mismatches[n < RUN_MISMATCHES_KEPT ? n : 0];
 
 	atomic_fetch_add(&res->mismatches_by_kind[kind], 1);
+	if (got->err == EMFILE)
+		atomic_fetch_add(&res->nr_over_files, 1);
 	if (n >= RUN_MISMATCHES_KEPT)
 		return;
 	m->kind = kind;

@@ -250,7 +250,11 @@ static int make_lanes(struct run *run, struct err *err)
 	return 0;
 }
 
-/* Descriptors for all slots at once, or a word about why not. */
+/*
+ * As many descriptors as this user may have. A plan need not have all its slots
+ * in use at once, and not all are descriptors: what there are too few for fails,
+ * is a mismatch, and is counted.
+ */
 static int set_limits(struct run *run, struct err *err)
 {
 	rlim_t need = (rlim_t)run->nr_slots + OWN_DESCRIPTORS;
@@ -261,18 +265,11 @@ static int set_limits(struct run *run, struct err *err)
 	if (lim.rlim_max < need) {
 		struct rlimit more = { need, need };
 
-		if (setrlimit(RLIMIT_NOFILE, &more) < 0)
-			return err_set(
-				err, -EMFILE,
-				"the plan may have %u files open at once, but this user only "
-				"%llu: raise the limit (ulimit -Hn)",
-				(unsigned int)run->nr_slots,
-				(unsigned long long)(lim.rlim_max > OWN_DESCRIPTORS
-							     ? lim.rlim_max - OWN_DESCRIPTORS
-							     : 0));
-		return 0;
+		if (!setrlimit(RLIMIT_NOFILE, &more))
+			return 0;
 	}
 	lim.rlim_cur = lim.rlim_max;
+	run->res->max_files = lim.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &lim) < 0)
 		return err_set(err, -errno, "cannot raise how many files may be open");
 	return 0;

@@ -205,6 +205,8 @@ struct run_result {
 	uint64_t most_in_flight; /* of one ring or context at once */
 	uint64_t max_memory_bytes,
 		nr_over_memory; /* what plans may use; what was left out for it */
+	uint64_t max_files; /* that may be open at once; 0: as many as the plans need */
+	_Atomic uint64_t nr_over_files; /* calls that failed for it */
 	uint64_t nr_unbuilt; /* actions that lacked what a call needs: not made */
 	uint64_t peak_memory_bytes;
 	uint64_t cpu_ns; /* of the run's process */
