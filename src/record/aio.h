@@ -67,6 +67,11 @@ struct aio_polled *aio_polled_of(struct aio *x, const struct aio_call *call);
 struct aio_polled *aio_polled_at(struct aio *x, size_t i);
 /* Requests of rings that a kernel thread does poll, which it took before we saw them. */
 uint64_t aio_nr_unseen(const struct aio *x);
+/*
+ * Requests of rings that were there before the recording, or that came from a
+ * process that has set them up: where they are in memory nobody has seen.
+ */
+uint64_t aio_nr_strange(const struct aio *x);
 /* Whether a process has ended, with such a ring, without a last look at it: there may be more of them. */
 bool aio_may_be_more(const struct aio *x);
 

@@ -45,6 +45,7 @@ struct aio {
 	uint64_t nr_hidden; /* of rings */
 	uint64_t nr_unseen; /* requests */
 	bool may_be_more; /* of these */
+	uint64_t nr_strange; /* requests of rings that were not seen to be set up */
 };
 
 /* Data that a request has read: the first len_bytes of its buffers. */

@@ -166,6 +166,11 @@ uint64_t aio_nr_unseen(const struct aio *x)
 	return x->nr_unseen;
 }
 
+uint64_t aio_nr_strange(const struct aio *x)
+{
+	return x->nr_strange;
+}
+
 bool aio_may_be_more(const struct aio *x)
 {
 	return x->may_be_more;
@@ -447,6 +452,8 @@ static int leave_enter(struct aio *x, struct capture *c, const struct aio_call *
 	int sqes = arg_of_kind(call->row, KIND_SQES), cqes = arg_of_kind(call->row, KIND_CQES);
 	struct ring *ring = ring_of_call(x, call);
 
+	if (!ring && !call->outcome->err && call->outcome->ret > 0)
+		x->nr_strange += (uint64_t)call->outcome->ret;
 	if (!ring || sqes < 0 || cqes < 0)
 		return 0;
 	ring_give_back_requests(x, call, ring, (unsigned int)sqes);

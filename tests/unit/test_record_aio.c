@@ -348,6 +348,27 @@ static void test_uring_data(void **state)
 	(void)close(fd);
 }
 
+/* A ring from before the recording: what it takes is not seen, but counted. */
+static void test_uring_strange(void **state)
+{
+	struct uring u;
+
+	(void)state;
+	open_uring(&u);
+	(void)add_sqe(&u, IORING_OP_NOP, -1);
+	enter(&u, 1, 1);
+	assert_int_equal(aio_nr_strange(aio), 0);
+	aio_forget(aio, getpid());
+	(void)add_sqe(&u, IORING_OP_NOP, -1);
+	(void)add_sqe(&u, IORING_OP_NOP, -1);
+	enter(&u, 2, 0);
+	assert_int_not_equal(args[6].type, VALUE_LIST);
+	assert_int_equal(aio_nr_strange(aio), 2);
+	(void)MAKE(SC_io_uring_enter, (uint64_t)-1, 1, 0, 0, 0, 0);
+	assert_int_equal(aio_nr_strange(aio), 2);
+	close_uring(&u);
+}
+
 static void test_uring_names(void **state)
 {
 	const struct value *cqe;
@@ -573,6 +594,7 @@ int main(void)
 		AIO_TEST(test_requests_are_bounded),
 		AIO_TEST(test_aio),
 		AIO_TEST(test_uring_data),
+		AIO_TEST(test_uring_strange),
 		AIO_TEST(test_uring_names),
 		AIO_TEST(test_uring_late_completion),
 		AIO_TEST(test_uring_early_completion),

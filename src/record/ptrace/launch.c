@@ -231,6 +231,18 @@ static bool is_userfaultfd(const char *target, ssize_t len)
 	return len == (ssize_t)strlen(name) && !memcmp(target, name, strlen(name));
 }
 
+/* Whether a ring has a thread of the kernel that takes its requests without a call of the program. */
+static bool is_polled_ring(const char *target, ssize_t len, struct buf *info)
+{
+	static const char name[] = "anon_inode:[io_uring]", key[] = "SqThread:";
+	const char *line;
+
+	if (len != (ssize_t)strlen(name) || memcmp(target, name, strlen(name)))
+		return false;
+	line = strstr(buf_str(info), key);
+	return !line || strtol(line + strlen(key), NULL, 10) > 0;
+}
+
 static int note_descriptor(struct tracer *tr, struct tracee *t, int fd, bool before_exec)
 {
 	struct event ev = { .row = row_by_id(EV_found_fd) };
@@ -251,6 +263,7 @@ static int note_descriptor(struct tracer *tr, struct tracee *t, int fd, bool bef
 	snprintf(name, sizeof(name), "/proc/%d/fdinfo/%d", (int)t->tid, fd);
 	if (!io_read_file(name, 65536, &info, NULL))
 		(void)sscanf(buf_str(&info), "pos: %llu flags: %o", &offset, &flags);
+	tr->has_polled_ring |= is_polled_ring(target, len, &info);
 	if (before_exec && (flags & O_CLOEXEC)) {
 		buf_release(&info);
 		return 0; /* ours: the command will not have it */

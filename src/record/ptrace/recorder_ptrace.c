@@ -285,6 +285,14 @@ static int put_end(struct tracer *tr)
 				: "requests of an io_uring that a kernel thread polls "
 				  "were not seen"
 	};
+	struct loss strange = {
+		.kind = LOSS_CALL_UNSEEN,
+		.count = aio_nr_strange(tr->aio),
+		.note = tr->has_polled_ring
+				? "a kernel thread polls an io_uring from before the recording: its "
+				  "requests were not seen"
+				: "requests of an io_uring that the recorder has not seen being set up"
+	};
 	int r = put_meta(tr, "end_realtime_ns", "%llu", (unsigned long long)clock_realtime_ns());
 
 	if (!r && tr->agent)
@@ -304,6 +312,8 @@ static int put_end(struct tracer *tr)
 		r = trace_feed_loss(tr->feed, &unseen);
 	if (!r && (polled.count || aio_may_be_more(tr->aio)))
 		r = trace_feed_loss(tr->feed, &polled);
+	if (!r && (strange.count || tr->has_polled_ring))
+		r = trace_feed_loss(tr->feed, &strange);
 	if (!r && not_copied.count)
 		r = trace_feed_loss(tr->feed, &not_copied);
 	if (!r && own.count)

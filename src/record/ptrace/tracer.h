@@ -83,6 +83,7 @@ struct tracer {
 	struct cost cost;
 	struct cpu_meters cpus;
 	uint64_t nr_left_out; /* calls that touch no path that is asked for */
+	bool has_polled_ring; /* a kernel thread took requests of an io_uring before the recording began */
 	uint64_t nr_own_reads, own_bytes; /* of the trace itself, by the program */
 	enum data_policy data; /* what was asked for, or nothing, from then on */
 	uint64_t no_data_ns;
