@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -257,10 +259,35 @@ static int64_t store(void *to, const void *from, uint64_t len)
 	return process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
 }
 
+/* Files of huge pages know no write(): they are mapped for as long as the store takes. */
+static int64_t store_in_huge(int fd, const uint8_t *from, uint64_t len, uint64_t offset)
+{
+	uint64_t before, bytes;
+	struct statfs fs;
+	int64_t done;
+	void *p;
+
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != HUGETLBFS_MAGIC || fs.f_bsize <= 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	before = offset % (uint64_t)fs.f_bsize;
+	bytes = before + len + (uint64_t)fs.f_bsize - 1;
+	bytes -= bytes % (uint64_t)fs.f_bsize;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - before));
+	if (p == MAP_FAILED)
+		return -1;
+	done = store((uint8_t *)p + before, from, len);
+	(void)munmap(p, bytes); /* our own map */
+	return done;
+}
+
 static int64_t write_at(int fd, const uint8_t *from, uint64_t len, uint64_t offset)
 {
 	int r = fd < 0 ? -EBADF : pwrite_full(fd, from, len, offset);
 
+	if (r == -EINVAL)
+		return store_in_huge(fd, from, len, offset);
 	errno = r < 0 ? -r : 0;
 	return r < 0 ? -1 : (int64_t)len;
 }

@@ -137,7 +137,17 @@ def copies():
     gives(15000, "sendfile", out, fd, None, 100000)
     gives(-errno.EINVAL, COPY_FILE_RANGE, fd, None, out, None, 10, 1)
 
-{f.__name__: f for f in (descriptors, addresses, lengths, maps, direct, requests, copies)}[sys.argv[1]]()
+def huge():
+    h = call("memfd_create", b"h", 4)
+    if h < 0 or call("ftruncate", h, 1 << 21) < 0:
+        sys.exit(77)
+    p = libc.mmap(None, 1 << 21, 3, 1, h, 0)
+    if p == ctypes.c_ulong(-1).value:
+        sys.exit(77)
+    ctypes.memset(p + 5000, ord("h"), 100)
+    os.write(out, os.pread(h, 200, 4990))
+
+{f.__name__: f for f in (descriptors, addresses, lengths, maps, direct, requests, copies, huge)}[sys.argv[1]]()
 END
 
 for what in descriptors addresses lengths maps direct requests copies; do
@@ -147,5 +157,16 @@ for what in descriptors addresses lengths maps direct requests copies; do
 		run 0 verify odd.trace D
 	ok $? "$what"
 done
+
+# A file of huge pages cannot be written to, not even where maps are not made.
+rm -rf w D
+"$REPRISE" record -q -f -o odd.trace -- python3 odd.py huge >out 2>err
+if [ $? -eq 77 ]; then
+	nr=$((nr + 1))
+	echo "ok $nr - stores in huge pages without maps # SKIP no huge pages"
+else
+	run 0 replay --json --mmap=skip odd.trace D && json 'd["mismatches"] == 0' && run 0 verify odd.trace D
+	ok $? 'stores in huge pages without maps'
+fi
 
 echo "1..$nr"
