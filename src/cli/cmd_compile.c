@@ -77,6 +77,9 @@ static void print_text(const struct cli *cli, const char *output, const struct c
 	if (t->nr_unverifiable)
 		fprintf(cli->out, ", %llu reads of bytes that the trace does not tell",
 			(unsigned long long)t->nr_unverifiable);
+	if (t->nr_unknown_copies)
+		fprintf(cli->out, ", %llu copies of such bytes",
+			(unsigned long long)t->nr_unknown_copies);
 	if (tree_count_all(&t->inferred))
 		fprintf(cli->out, ", %llu entries of the initial tree inferred",
 			(unsigned long long)tree_count_all(&t->inferred));
@@ -110,6 +113,7 @@ static void print_json(const struct cli *cli, const char *output, const struct c
 	json_kv_u64(&w, "swapped", t->nr_swapped);
 	json_kv_u64(&w, "unordered_writes", t->nr_unordered);
 	json_kv_u64(&w, "unverifiable", t->nr_unverifiable);
+	json_kv_u64(&w, "unknown_copies", t->nr_unknown_copies);
 	json_kv_u64(&w, "inferred", tree_count_all(&t->inferred));
 	json_kv_u64(&w, "ranges_forgotten", t->order.nr_forgotten);
 	json_kv_u64(&w, "elapsed_ns", t->plan.elapsed_ns);

@@ -117,6 +117,11 @@ static int compile_to(const struct cli *cli, const struct prepare_options *o, st
 	if (totals.nr_unsupported)
 		cli_warn(cli, "%s: %llu calls cannot be replayed: 'reprise compile -v' tells more",
 			 trace_path(t), (unsigned long long)totals.nr_unsupported);
+	if (totals.nr_unknown_copies)
+		cli_warn(cli,
+			 "%s: %llu calls copy bytes that the trace does not hold: files that they "
+			 "write have other contents, which 'reprise verify' reports",
+			 trace_path(t), (unsigned long long)totals.nr_unknown_copies);
 	return plan_writer_close(w, &totals.plan, err);
 }
 

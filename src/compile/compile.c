@@ -225,6 +225,20 @@ static void count_requests(struct compile_totals *t, const struct event *ev)
 		t->nr_unsupported += uring_is_unsupported(&sqes->items[i]);
 }
 
+/* From one file to another, or within one. */
+static bool copies_files(const struct event *ev, const struct facts *facts)
+{
+	bool reads = false, writes = false;
+
+	for (size_t i = 0; i < facts->touches.len && row_class(ev->row) != C_MAP; i++) {
+		const struct touch *t = &facts->touches.items[i];
+
+		reads |= t->res->kind == RES_FILE && (t->how & TOUCH_READ);
+		writes |= t->res->kind == RES_FILE && (t->how & TOUCH_WRITE);
+	}
+	return reads && writes;
+}
+
 /* It comes before the end of the call that it happened in. */
 static void note_miss(struct compiler *c, struct thread *t, const struct event *ev)
 {
@@ -260,6 +274,8 @@ static int finish_event(struct compiler *c, struct event *ev, const struct facts
 		fate = FATE_ACTION;
 	c->totals->nr_events++;
 	c->reads_unknown = bytes_step(&c->bytes, ev, facts);
+	c->totals->nr_unknown_copies +=
+		c->reads_unknown && copies_files(ev, facts) && !ev->outcome.err;
 	count_fate(c->totals, fate);
 	if (ev->row->id == SC_io_uring_enter)
 		count_requests(c->totals, ev);

@@ -86,6 +86,7 @@ struct compile_totals {
 	uint64_t nr_swapped; /* overlapping calls that changed places */
 	uint64_t nr_unordered; /* overlapping writes of which no one can tell which came first */
 	uint64_t nr_cache_misses; /* events that tell of one; 0: the trace does not know */
+	uint64_t nr_unknown_copies; /* calls that copy such bytes from file to file */
 	uint64_t nr_unverifiable; /* actions that read bytes which the trace does not tell */
 	uint64_t nr_setup; /* actions that only make the state before a part */
 	struct tree_count inferred; /* of the initial tree: what the events need, and it lacks */

@@ -352,6 +352,7 @@ struct fsmodel {
 	struct names *names;
 	struct tables *tables;
 	struct buf why; /* of the last contradiction */
+	bool has_cores; /* a process has ended with one: a file that no call made */
 };
 
 void res_init(struct fsmodel *m, struct res *res, enum res_kind kind);

@@ -800,6 +800,7 @@ bool mend_exists(struct call *c, int64_t dirfd, const struct value *path, unsign
 	walk(&w, dirfd);
 	if (f.err || !f.inode)
 		return false;
+	tree_know_core(c, path, f.inode);
 	if (type && f.inode->type != type)
 		inode_set_type(c->m, f.inode, type);
 	return !type || f.inode->type == type;

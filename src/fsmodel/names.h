@@ -73,6 +73,8 @@ struct names {
 
 /* inode.c */
 struct inode *inode_guess(struct fsmodel *m, uint32_t type);
+/* A file that was just found to be there, by this name: it may be the core of a process. */
+void tree_know_core(struct call *c, const struct value *path, struct inode *i);
 void inode_set_target(struct fsmodel *m, struct inode *i, const char *text, size_t len);
 void inode_set_id(struct fsmodel *m, struct inode *i, uint64_t dev, uint64_t ino);
 /* Whether an error that comes from permissions and mounts may be foretold: the model does not know groups, ACLs, LSMs. */

@@ -52,6 +52,7 @@ static void end_thread(struct call *c)
 {
 	struct thread *t = ids_get(&c->m->tables->threads, c->ev->tid);
 
+	c->m->has_cores |= value_int_or(arg_at(c, 2), 0) != 0;
 	if (!t)
 		return;
 	if (t->ended) {

@@ -687,3 +687,21 @@ int fsmodel_initial_tree(const struct fsmodel *m, int (*each)(void *arg, const s
 	VEC_RELEASE(&s.way);
 	return r < 0 ? r : 0;
 }
+
+/*
+ * What is known of its name is what most systems have: that it has "core" in it. A
+ * replay has no such file, and what calls on it give is not verified.
+ */
+void tree_know_core(struct call *c, const struct value *path, struct inode *i)
+{
+	struct path_text text;
+	const char *slash, *name;
+
+	if (!c->m->has_cores || !c->m->options.tree_known || !i->inferred ||
+	    (i->type && i->type != S_IFREG) || text_of(c, path, &text))
+		return;
+	slash = memrchr(text.s, '/', text.len);
+	name = slash ? slash + 1 : text.s;
+	if (memmem(name, (size_t)(text.s + text.len - name), "core", 4))
+		i->special = true;
+}

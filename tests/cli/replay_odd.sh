@@ -158,6 +158,51 @@ for what in descriptors addresses lengths maps direct requests copies; do
 	ok $? "$what"
 done
 
+# The kernel has made a file: a process has left its core, which no call of a replay makes.
+{
+	echo '# reprise exact 1'
+	echo 'meta(key="cwd", value="/")'
+	for tree in initial final; do
+		echo "tree_entry(tree=$tree, path=\"/\", stat={type=dir, mode=0755, dev=8:1, ino=2}, flags=LISTED)"
+		echo "tree_entry(tree=$tree, path=\"/d\", stat={type=dir, mode=0755, dev=8:1, ino=3}, flags=LISTED)"
+	done
+	echo '100/100 #1 1000+10 fork() = 101'
+	echo '101/101 #2 2000+10 thread_exit(status=0, signal=6, core_dumped=1)'
+	echo '100/100 #3 3000+10 stat(path="/core.101", statbuf={st_mode=S_IFREG|0600, st_size=70000}) = 0'
+	echo '100/100 #4 4000+10 unlink(path="/core.101") = 0'
+	echo '100/100 #5 5000+10 unlink(path="/core.101") = -1 ENOENT'
+} >core.txt
+make core
+rm -rf D
+run 0 replay --json core.trace D && json 'd["mismatches"] == 0 and d["made"] >= 3' && run 0 verify core.trace D
+ok $? 'the core of a process'
+sed 's,core.101,other,' core.txt >other.txt
+make other
+rm -rf D
+run 1 replay --json other.trace D && json 'd["mismatches"] == 2'
+ok $? 'another file that no call made is missed'
+
+# Without the contents of files, what was copied from them is not there, and a warning says so.
+head -c 10000 /dev/urandom >source
+cat >copy.py <<'END'
+import os
+source = os.open("source", os.O_RDONLY)
+target = os.open("target", os.O_WRONLY | os.O_CREAT)
+os.copy_file_range(source, target, 5000)
+os.sendfile(target, source, 0, 5000)
+END
+for data in writes all; do
+	rm -rf target D
+	"$REPRISE" record -q -f --data=$data -o copy.trace -- python3 copy.py >out 2>err && run 0 compile -f --json copy.trace
+	status=$?
+	if [ $data = writes ]; then
+		[ $status -eq 0 ] && json 'd["unknown_copies"] == 2' && run 0 replay copy.trace D && grep -q '2 calls copy bytes that the trace does not hold' err
+	else
+		[ $status -eq 0 ] && json 'd["unknown_copies"] == 0' && run 0 replay copy.trace D && ! grep -q 'copy bytes' err && run 0 verify copy.trace D
+	fi
+	ok $? "copies with --data=$data"
+done
+
 # A file of huge pages cannot be written to, not even where maps are not made.
 rm -rf w D
 "$REPRISE" record -q -f -o odd.trace -- python3 odd.py huge >out 2>err
