@@ -231,6 +231,9 @@ static int set_value(const struct parser *p, const struct option_spec *spec,
 	case OPTION_U64:
 	case OPTION_SIZE:
 	case OPTION_DURATION:
+		if (spec->once && *(uint64_t *)(void *)(p->options + spec->offset))
+			return err_set(p->err, -EINVAL, "%s may be given once only",
+				       given->dashes_name);
 		return set_number(p, spec, given, value);
 	case OPTION_MODE:
 		return set_mode(p, spec, given, value);

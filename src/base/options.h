@@ -89,6 +89,7 @@ struct option_spec {
 	 * command's defaults.
 	 */
 	const char *default_text;
+	bool once; /* a number other than 0; a second one would replace the first unnoticed */
 };
 
 /* sizeof is what fails to compile when the field has another type. */

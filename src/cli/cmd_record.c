@@ -67,7 +67,7 @@ static const struct option_spec specs[] = {
 		 "keep the contents of files that exist before, up to this size each; 0 for none",
 		 .default_text = "64M with --data=all, else 0"),
 	OPT_U64(0, "attach", "PID", struct options, attach_pid,
-		"record a running process until it ends or Ctrl-C is pressed"),
+		"record a running process until it ends or Ctrl-C is pressed", .once = true),
 	OPT_STRINGS(0, "calls", "NAMES", struct options, calls,
 		    "record only these calls or %classes (comma lists, patterns)"),
 	OPT_STRINGS(0, "exclude", "NAMES", struct options, exclude,

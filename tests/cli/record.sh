@@ -94,4 +94,7 @@ if [ -c /dev/full ] && ln -s /dev/full full 2>/dev/null; then
 	ok $? 'a summary is a regular file'
 fi
 
+run 2 record -q -f --attach=1 --attach=2 -o r.trace && says '--attach may be given once only'
+ok $? 'two processes are not attached to at once'
+
 echo "1..$nr"
