@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""usage: strangers.py [--long] [--table=FILE] [--jobs=N] [NAME]...
+       strangers.py --needs [--long]
+
+Programs that were not chosen for what reprise can do: each is run alone, recorded by the
+default recorder, and replayed at natural speed, as fast as possible and perturbed. Clean is a
+row with
+    the exit status that the program has alone,        a complete trace,
+    replays that end complete without a mismatch,      verify without a difference,
+    the very tree that the program left (by a listing made without reprise: type, mode, size,
+    hash of the contents, target of links), and less than 1 % of the actions enforced.
+A row that is not clean passes only if the table explains it, and fails if it is clean and the
+table still explains it. A listing that differs although no ledger entry, no mismatch and no
+warning announced it is silent: that fails always.
+
+  --long        all rows, in ext4 and in xfs (or btrfs, or tmpfs); else the quick ones, in tmpfs.
+                Without the right to mount in a directory.
+  --table=FILE  write the table of results (doc/strangers.md)
+  --jobs=N      try N programs at a time (2)
+  --needs       print what the rows need, for tools/setup
+  NAME...       these rows only, quick or not
+
+To add a program: a Row in one of rows/*.py, with the Debian package that has its command. The
+run script ends in seconds, starts nothing that outlives it, uses no network but loopback, leaves
+files that do not depend on what else the machine does, and at most some 100 MB. What its input
+costs goes into prepare. `strangers.py NAME` tries it, tools/setup finds its package by itself.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import targets
+from rows import read_rows
+from trial import KINDS, Trial, remove
+
+
+def missing(row):
+    """The first need of a row that is not met, or None."""
+    for probe, package in row.pairs():
+        if probe.startswith("py:"):
+            found = subprocess.run(
+                [shutil.which("python3") or sys.executable, "-c", "import " + probe[3:]],
+                stderr=subprocess.DEVNULL, check=False).returncode == 0
+        else:
+            found = shutil.which(probe, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        if not found:
+            return "%s (%s) is not installed" % (probe, package)
+    return None
+
+
+def judge(row, trial):
+    """What makes the row fail, a line each, and what is explained of it."""
+    fails = ["silent: %s: %s" % (where, trial.wrong["listing"]) for where in trial.silent]
+    for kind, why in trial.wrong.items():
+        if kind not in row.explained:
+            fails.append("%s: %s" % (KINDS[kind], why))
+    for kind in row.explained:
+        if kind not in trial.wrong:
+            fails.append("the table explains why %s, but that is clean" % KINDS[kind])
+    return fails
+
+
+class Suite:
+    """Tries rows, prints TAP, keeps the results."""
+
+    def __init__(self, rows, reprise, scratch, is_long):
+        self.rows = rows
+        self.reprise = reprise
+        self.scratch = scratch
+        self.is_long = is_long
+        self.results = {}  # name -> (trial, fails), or why it was skipped
+        self.nr = 0
+        self.failed = False
+
+    def report(self, row, fails, skipped=None, lines=()):
+        self.nr += 1
+        self.failed |= bool(fails)
+        explained = " (explained: %s)" % ", ".join(row.explained) if row.explained and not fails and not skipped else ""
+        print("%s %d - %s%s%s" % (
+            "not ok" if fails else "ok", self.nr, row.name, explained, " # SKIP " + skipped if skipped else ""))
+        for line in list(fails) + list(lines):
+            print("# " + line.replace("\n", " ")[:600])
+        sys.stdout.flush()
+
+    def skip(self, row, why):
+        self.results[row.name] = why
+        # What CI installed must not go missing without a word.
+        must_run = row.quick and os.environ.get("CI") == "true"
+        self.report(row, [why] if must_run else [], None if must_run else why)
+
+    def attempt(self, row):
+        place = os.path.join(self.scratch, row.name)
+        os.mkdir(place)
+        os.chmod(place, 0o755)
+        trial = Trial(row, self.reprise, place, self.chosen)
+        try:
+            trial.run()
+        finally:
+            remove(place)
+        return trial
+
+    def run(self, jobs):
+        print("1..%d" % len(self.rows), flush=True)
+        self.chosen, remarks = targets.choose(self.is_long, self.scratch)
+        for remark in remarks:
+            print("# " + remark)
+        ready = []
+        for row in self.rows:
+            why = missing(row)
+            if why:
+                self.skip(row, why)
+            else:
+                ready.append(row)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            started = {pool.submit(self.attempt, row): row for row in ready}
+            for done in concurrent.futures.as_completed(started):
+                row, trial = started[done], done.result()
+                if "namespace" in trial.wrong.get("end", ""):  # nothing can be replayed here
+                    self.skip(row, trial.wrong["end"])
+                    continue
+                fails = judge(row, trial)
+                self.results[row.name] = (trial, fails)
+                self.report(row, fails, lines=["warning: " + w for w in trial.warnings[:3]] if fails else [])
+
+
+def cell(trial, of):
+    """A figure of all replays: one number if they agree, else from - to."""
+    values = sorted({of(replay) for replay in trial.replays if replay.report})
+    if not values:
+        return "-"
+    return str(values[0]) if len(values) == 1 else "%s - %s" % (values[0], values[-1])
+
+
+def version(row):
+    """The version of the package that the first need names."""
+    package = next(package for _, package in row.pairs())
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return done.stdout.decode() or "not a package"
+
+
+def write_row(row, result, out):
+    if isinstance(result, str):
+        out.write("| %s | | | | | | | not run: %s |\n" % (row.name, result))
+        return
+    trial, fails = result
+    notes = [row.shows]
+    for kind in trial.wrong:
+        notes.append("**%s**: %s" % (kind, row.explained.get(kind, "*not explained*")))
+    if trial.silent:
+        notes.append("**silent**")
+    out.write("| %s | %s | %s | %s | %s | %s | %s | %s |\n" % (
+        row.name, version(row), trial.summary.get("events", "-"), cell(trial, lambda r: r.report["mismatches"]),
+        cell(trial, lambda r: r.differences), cell(trial, lambda r: len(r.unlike)),
+        cell(trial, lambda r: r.report["enforced"]), "; ".join(notes)))
+
+
+def write_table(suite, path):
+    tried = [result for result in suite.results.values() if not isinstance(result, str)]
+    clean = [trial for trial, _ in tried if not trial.wrong]
+    explained = [trial for trial, fails in tried if trial.wrong and not fails]
+    with open(path, "w", encoding="utf-8") as out:
+        out.write("""# Programs that reprise was not made for
+
+`tests/strangers/strangers.py --long --table=doc/strangers.md` wrote this table. Each program was recorded by the default recorder and
+replayed at natural speed, as fast as possible and perturbed, into %s. *Events* are those of the trace; *mismatches*, *differences* (what `reprise verify`
+found), *listing* (paths that differ from a listing made without reprise) and *enforced* are of all replays, from the least to the most.
+A cell that is not clean is in the notes, with its reason.
+
+%d programs: %d clean, %d explained, %d not clean, %d not run.
+
+| program | version | events | mismatches | differences | listing | enforced | notes |
+|---|---|--:|--:|--:|--:|--:|---|
+""" % (" and ".join(suite.chosen), len(suite.rows), len(clean), len(explained),
+            len(tried) - len(clean) - len(explained), len(suite.rows) - len(tried)))
+        for row in suite.rows:
+            write_row(row, suite.results[row.name], out)
+
+
+def print_needs(rows):
+    """As lines of tools/setup; a system that lacks a package of a row that is not quick goes without the row."""
+    quick = {pair for row in rows if row.quick for pair in row.pairs()}
+    for probe, package in sorted({pair for row in rows for pair in row.pairs()}):
+        print("%s%s %s" % (
+            "" if (probe, package) in quick else "?", probe if ":" in probe else "cmd:" + probe, package))
+
+
+def parse():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[0][7:], add_help=True)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--needs", action="store_true")
+    parser.add_argument("--table")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("names", nargs="*")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    rows = read_rows()
+    chosen = [row for row in rows if (row.name in options.names if options.names else options.long or row.quick)]
+    if options.needs:
+        print_needs(chosen)
+        return 0
+    targets.enter_namespace()
+    scratch = os.path.realpath(tempfile.mkdtemp(prefix="strangers."))
+    os.chmod(scratch, 0o755)
+    suite = Suite(chosen, os.path.abspath(os.environ["REPRISE"]), scratch, options.long)
+    try:
+        suite.run(options.jobs)
+        if options.table:
+            write_table(suite, options.table)
+    finally:
+        subprocess.run(["umount", "-q"] + list(suite.chosen.values()), stderr=subprocess.DEVNULL, check=False)
+        remove(scratch)
+    return 1 if suite.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
