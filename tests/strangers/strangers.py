@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""usage: strangers.py [--long] [--table=FILE] [--jobs=N] [NAME]...
+"""usage: strangers.py [--long] [--table=FILE] [--keep=DIR] [--jobs=N] [NAME]...
        strangers.py --needs [--long]
 
 Programs that were not chosen for what reprise can do: each is run alone, recorded by the
@@ -17,6 +17,7 @@ warning announced it is silent: that fails always.
   --long        all rows, in ext4 and in xfs (or btrfs, or tmpfs); else the quick ones, in tmpfs.
                 Without the right to mount in a directory.
   --table=FILE  write the table of results (doc/strangers.md)
+  --keep=DIR    keep the trace of each row that fails there, as NAME.trace
   --jobs=N      try N programs at a time (2)
   --needs       print what the rows need, for tools/setup
   NAME...       these rows only, quick or not
@@ -40,7 +41,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import targets
 from rows import read_rows
-from trial import KINDS, Trial, remove
+from trial import KINDS, PATH, Trial, remove
 
 
 def missing(row):
@@ -48,10 +49,10 @@ def missing(row):
     for probe, package in row.pairs():
         if probe.startswith("py:"):
             found = subprocess.run(
-                [shutil.which("python3") or sys.executable, "-c", "import " + probe[3:]],
+                ["python3", "-c", "import " + probe[3:]], env={"PATH": PATH},
                 stderr=subprocess.DEVNULL, check=False).returncode == 0
         else:
-            found = shutil.which(probe, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+            found = shutil.which(probe, path=PATH)
         if not found:
             return "%s (%s) is not installed" % (probe, package)
     return None
@@ -72,11 +73,12 @@ def judge(row, trial):
 class Suite:
     """Tries rows, prints TAP, keeps the results."""
 
-    def __init__(self, rows, reprise, scratch, is_long):
+    def __init__(self, rows, reprise, scratch, is_long, keep=None):
         self.rows = rows
         self.reprise = reprise
         self.scratch = scratch
         self.is_long = is_long
+        self.keep = keep
         self.results = {}  # name -> (trial, fails), or why it was skipped
         self.nr = 0
         self.failed = False
@@ -104,6 +106,8 @@ class Suite:
         trial = Trial(row, self.reprise, place, self.chosen)
         try:
             trial.run()
+            if self.keep and judge(row, trial) and os.path.exists(trial.path("trace")):
+                shutil.copy(trial.path("trace"), os.path.join(self.keep, row.name + ".trace"))
         finally:
             remove(place)
         return trial
@@ -199,6 +203,7 @@ def parse():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--needs", action="store_true")
     parser.add_argument("--table")
+    parser.add_argument("--keep")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("names", nargs="*")
     return parser.parse_args()
@@ -214,7 +219,7 @@ def main():
     targets.enter_namespace()
     scratch = os.path.realpath(tempfile.mkdtemp(prefix="strangers."))
     os.chmod(scratch, 0o755)
-    suite = Suite(chosen, os.path.abspath(os.environ["REPRISE"]), scratch, options.long)
+    suite = Suite(chosen, os.path.abspath(os.environ["REPRISE"]), scratch, options.long, options.keep)
     try:
         suite.run(options.jobs)
         if options.table:

@@ -27,6 +27,8 @@ MOST_ENFORCED = 0.01
 # Set-id bits are applied with --privileged-metadata only.
 MODE_BITS = 0o1777
 MAX_TRACE = "2G"
+# Programs as the system has them, not as a user installed them in his home.
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # What can be wrong; a row explains each of them by its own text.
 KINDS = {
@@ -127,7 +129,7 @@ class Trial:
         self.replays = []
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
         self.env = dict(
-            foreign, LC_ALL="C", HOME=self.box, TMPDIR=os.path.join(self.box, "tmp"), TZ="UTC",
+            foreign, LC_ALL="C", HOME=self.box, TMPDIR=os.path.join(self.box, "tmp"), TZ="UTC", PATH=PATH,
             GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="A", GIT_AUTHOR_EMAIL="a@b",
             GIT_COMMITTER_NAME="A", GIT_COMMITTER_EMAIL="a@b",
         )
@@ -156,7 +158,8 @@ class Trial:
     def ours(self, kind, *argv, good=(0,)):
         """Runs reprise; its standard output, and its status. What it warns of is kept."""
         status, out, err = self.command([self.reprise] + list(argv), timeout=self.row.timeout * 5)
-        self.warnings += [line for line in err.splitlines() if ": warning: " in line]
+        # Owners and set-id bits are not in the listings.
+        self.warnings += [line for line in err.splitlines() if ": warning: " in line and "warning: not applied" not in line]
         if status not in good:
             lines = [line for line in err.splitlines() if ": warning: " not in line] or [""]
             raise Failed(kind, "%s: status %s: %s" % (argv[0], status, lines[0]))
@@ -211,7 +214,7 @@ class Trial:
             made.wrong["end"] = "%s, %d actions not built, %d pipes at a standstill" % (
                 report["end"], report["unbuilt"], report["pipes"]["broken"])
         if report["mismatches"] or status:
-            made.wrong["mismatches"] = "%d: %s" % (report["mismatches"], first_mismatch(report))
+            made.wrong["mismatches"] = "%d: %s" % (report["mismatches"], self.first_mismatch(report))
         if report["enforced"] > MOST_ENFORCED * max(report["actions"], 1):
             made.wrong["enforced"] = "%d of %d: %s" % (
                 report["enforced"], report["actions"], report["enforced_by_error"])
@@ -227,6 +230,17 @@ class Trial:
         self.note(made.wrong, where)
         if made.is_silent:
             self.silent.append(where)
+
+    def first_mismatch(self, report):
+        """The first one in words, with the arguments of its event."""
+        first = (report["first_mismatches"] or [None])[0]
+        if not first:
+            return report["mismatches_by_kind"]
+        out, _ = self.ours("end", "show", "-q", "--json", "-t", str(first["tid"]), "-c", first["call"], self.path("trace"))
+        events = [json.loads(line) for line in out.splitlines()]
+        args = [dict(e["args"], **e.get("paths", {})) for e in events if e["seq"] == first["seq"]]
+        return "%s: %s (event %d) %.300s: %s, not %s" % (
+            first["kind"], first["call"], first["seq"], args, first["got"], first["expected"])
 
     def run(self):
         """The whole trial; what is wrong is in wrong and silent afterwards."""
@@ -246,8 +260,3 @@ class Trial:
             self.note({failure.args[0]: failure.args[1]})
         except (OSError, ValueError) as error:
             self.note({"end": "the trial itself failed: %r" % error})
-
-
-def first_mismatch(report):
-    first = (report["first_mismatches"] or [{}])[0]
-    return json.dumps(first)[:400]
