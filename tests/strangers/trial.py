@@ -127,9 +127,10 @@ class Trial:
         self.warnings = []
         self.summary = {}
         self.replays = []
-        foreign = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+        # Nothing of the caller's: neither traces nor programs depend on who runs the suite.
         self.env = dict(
-            foreign, LC_ALL="C", HOME=self.box, TMPDIR=os.path.join(self.box, "tmp"), TZ="UTC", PATH=PATH,
+            PATH=PATH, LC_ALL="C", TZ="UTC", USER="a", SHELL="/bin/sh",
+            HOME=self.box, TMPDIR=os.path.join(self.box, "tmp"),
             GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="A", GIT_AUTHOR_EMAIL="a@b",
             GIT_COMMITTER_NAME="A", GIT_COMMITTER_EMAIL="a@b",
         )
