@@ -48,6 +48,7 @@ def test_judge():
     trial = Trial(row(), REAL, "/", {})
     ok(not strangers.judge(row(), trial), "a clean row passes")
     ok(strangers.judge(row(explained={"verify": "why"}), trial), "a clean row with an explanation fails")
+    ok(not strangers.judge(row(explained={"verify": "why"}, racy=True), trial), "unless that is a matter of a race")
     trial.wrong = {"verify": "found"}
     ok(strangers.judge(row(), trial), "an unclean row without an explanation fails")
     ok(not strangers.judge(row(explained={"verify": "why"}), trial), "an explained row passes")

@@ -30,6 +30,7 @@ class Row:
     timeout: int = 60  # seconds, alone
     # Why the row is not clean: a kind of trial.KINDS -> the known limitation.
     explained: Dict[str, str] = field(default_factory=dict)
+    racy: bool = False  # what is explained depends on who wins a race in the recording, and may be clean
 
     def pairs(self):
         """(probe, package) for each need."""
