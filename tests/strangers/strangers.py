@@ -16,7 +16,7 @@ warning announced it is silent: that fails always.
 
   --long        all rows, in ext4 and in xfs (or btrfs, or tmpfs); else the quick ones, in tmpfs.
                 Without the right to mount in a directory.
-  --table=FILE  write the table of results (doc/strangers.md)
+  --table=FILE  write the table of results (doc/strangers.md); with names, replace their lines
   --keep=DIR    keep the trace of each row that fails there, as NAME.trace
   --jobs=N      try N programs at a time (2)
   --needs       print what the rows need, for tools/setup
@@ -83,12 +83,13 @@ class Suite:
         self.nr = 0
         self.failed = False
 
-    def report(self, row, fails, skipped=None, lines=()):
+    def report(self, row, fails, skipped=None, explained=(), lines=()):
         self.nr += 1
         self.failed |= bool(fails)
-        explained = " (explained: %s)" % ", ".join(row.explained) if row.explained and not fails and not skipped else ""
         print("%s %d - %s%s%s" % (
-            "not ok" if fails else "ok", self.nr, row.name, explained, " # SKIP " + skipped if skipped else ""))
+            "not ok" if fails else "ok", self.nr, row.name,
+            " (explained: %s)" % ", ".join(explained) if explained and not fails else "",
+            " # SKIP " + skipped if skipped else ""))
         for line in list(fails) + list(lines):
             print("# " + line.replace("\n", " ")[:600])
         sys.stdout.flush()
@@ -133,7 +134,7 @@ class Suite:
                     continue
                 fails = judge(row, trial)
                 self.results[row.name] = (trial, fails)
-                self.report(row, fails, lines=["warning: " + w for w in trial.warnings[:3]] if fails else [])
+                self.report(row, fails, explained=trial.wrong, lines=["warning: " + w for w in trial.warnings[:3]] if fails else [])
 
 
 def cell(trial, of):
@@ -152,42 +153,50 @@ def version(row):
     return done.stdout.decode() or "not a package"
 
 
-def write_row(row, result, out):
+def table_line(row, result):
     if isinstance(result, str):
-        out.write("| %s | | | | | | | not run: %s |\n" % (row.name, result))
-        return
-    trial, fails = result
+        return "| %s | | | | | | | not run: %s |" % (row.name, result)
+    trial, _ = result
     notes = [row.shows]
     for kind in trial.wrong:
         notes.append("**%s**: %s" % (kind, row.explained.get(kind, "*not explained*")))
     if trial.silent:
-        notes.append("**silent**")
-    out.write("| %s | %s | %s | %s | %s | %s | %s | %s |\n" % (
+        notes.append("**silent**: *not explained*")
+    return "| %s | %s | %s | %s | %s | %s | %s | %s |" % (
         row.name, version(row), trial.summary.get("events", "-"), cell(trial, lambda r: r.report["mismatches"]),
         cell(trial, lambda r: r.differences), cell(trial, lambda r: len(r.unlike)),
-        cell(trial, lambda r: r.report["enforced"]), "; ".join(notes)))
+        cell(trial, lambda r: r.report["enforced"]), "; ".join(notes))
 
 
-def write_table(suite, path):
-    tried = [result for result in suite.results.values() if not isinstance(result, str)]
-    clean = [trial for trial, _ in tried if not trial.wrong]
-    explained = [trial for trial, fails in tried if trial.wrong and not fails]
+def former_lines(path):
+    """The lines of a table that was written before, by name."""
+    with open(path, encoding="utf-8") as f:
+        return {line.split("|")[1].strip(): line.rstrip("\n") for line in f if line.startswith("| ")}
+
+
+def write_table(suite, path, is_part):
+    """All rows, or in a table that is there those that were tried; the text says which is which."""
+    known = former_lines(path) if is_part and os.path.exists(path) else {}
+    known.update({row.name: table_line(row, suite.results[row.name]) for row in suite.rows})
+    lines = [known[row.name] for row in read_rows() if row.name in known]
+    unclean = [line for line in lines if "**" in line]
+    unexplained = [line for line in unclean if "*not explained*" in line]
+    not_run = [line for line in lines if "| not run: " in line]
     with open(path, "w", encoding="utf-8") as out:
         out.write("""# Programs that reprise was not made for
 
-`tests/strangers/strangers.py --long --table=doc/strangers.md` wrote this table. Each program was recorded by the default recorder and
+`tests/strangers/strangers.py --long --table=doc/strangers.md` writes this table; with names of programs it replaces their lines. Each program was recorded by the default recorder and
 replayed at natural speed, as fast as possible and perturbed, into %s. *Events* are those of the trace; *mismatches*, *differences* (what `reprise verify`
 found), *listing* (paths that differ from a listing made without reprise) and *enforced* are of all replays, from the least to the most.
-A cell that is not clean is in the notes, with its reason.
+What is not clean is in bold in the notes, with its reason.
 
-%d programs: %d clean, %d explained, %d not clean, %d not run.
+%d programs: %d clean, %d explained, %d not explained, %d not run.
 
 | program | version | events | mismatches | differences | listing | enforced | notes |
 |---|---|--:|--:|--:|--:|--:|---|
-""" % (" and ".join(suite.chosen), len(suite.rows), len(clean), len(explained),
-            len(tried) - len(clean) - len(explained), len(suite.rows) - len(tried)))
-        for row in suite.rows:
-            write_row(row, suite.results[row.name], out)
+""" % (" and ".join(suite.chosen), len(lines), len(lines) - len(unclean) - len(not_run),
+            len(unclean) - len(unexplained), len(unexplained), len(not_run)))
+        out.write("".join(line + "\n" for line in lines))
 
 
 def print_needs(rows):
@@ -223,7 +232,7 @@ def main():
     try:
         suite.run(options.jobs)
         if options.table:
-            write_table(suite, options.table)
+            write_table(suite, options.table, bool(options.names))
     finally:
         subprocess.run(["umount", "-q"] + list(suite.chosen.values()), stderr=subprocess.DEVNULL, check=False)
         remove(scratch)
