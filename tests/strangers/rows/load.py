@@ -81,7 +81,6 @@ ROWS = [
     stress("fstat", 40, "stat of files by many threads", mismatches="a listing of /dev, whose devices are not made"),
     stress("getdent", 20, "listings of directories", enforced=BY_DESIGN),
     stress("handle", 20, "open_by_handle_at", enforced=BY_DESIGN),
-    stress("inode-flags", 1, "flags of inodes by ioctl", enforced=BY_DESIGN, mismatches="flags that ext4 has and xfs lacks"),
     stress("inotify", 10, "events of all kinds", enforced=BY_DESIGN),
     stress("memfd", 4, "files in memory, with seals and holes", "--memfd-bytes 2m", mismatches="the pages of a map are touched, which fills holes of a file in memory"),
     stress("mknod", 20, "nodes of several types", mismatches="/dev/stdout leads to a pipe from outside of the trace, which is not there"),
