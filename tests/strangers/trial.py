@@ -94,10 +94,13 @@ def compare(before, after, made, now):
 
 
 def remove(path):
-    def retry(function, name, _):
+    def retry(_function, name, _error):
         os.chmod(os.path.dirname(name), 0o700)
-        os.chmod(name, 0o700)
-        function(name)
+        if os.path.isdir(name) and not os.path.islink(name):
+            os.chmod(name, 0o700)
+            shutil.rmtree(name, onerror=retry)
+        else:
+            os.unlink(name)
 
     if os.path.lexists(path):
         shutil.rmtree(path, onerror=retry)
