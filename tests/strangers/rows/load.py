@@ -3,12 +3,10 @@
 
 from rows import BY_DESIGN, LONG_NAME, RACE, Row
 
-LATE_STORES = "stores that are found after the exit_group of their process cannot be replayed, which compile says"
 
-
-def fio(engine, shows, options="--verify=crc32c --verify_fatal=1", racy=False, **explained):
+def fio(engine, shows, options="--verify=crc32c --verify_fatal=1"):
     return Row(
-        "fio-" + engine, "fio", shows=shows, explained=explained, racy=racy,
+        "fio-" + engine, "fio", shows=shows,
         run=f"fio --name=x --size=512k --bs=4k --rw=randrw --numjobs=2 --iodepth=4 --ioengine={engine} "
         f"--randseed=7 --eta=never --output=report {options}",
     )
@@ -27,7 +25,7 @@ ROWS = [
     fio("pvsync2", "preadv2 and pwritev2"),
     fio("libaio", "the kernel's older asynchronous I/O, with O_DIRECT", "--direct=1 --verify=crc32c --verify_fatal=1"),
     fio("io_uring", "a ring for each process, with fixed buffers and files", "--fixedbufs=1 --registerfiles=1 --verify=crc32c"),
-    fio("mmap", "loads and stores in a map, with msync", "--fsync=16", racy=True, verify=LATE_STORES, listing=LATE_STORES),
+    fio("mmap", "loads and stores in a map, with msync", "--fsync=16"),
     fio("posixaio", "the C library's threads"),
     fio("splice", "splice and vmsplice through a pipe", ""),
     fio("ftruncate", "truncations only", "--rw=write --iodepth=1"),
