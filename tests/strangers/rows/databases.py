@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Databases: servers, and libraries that several processes share."""
 
-from rows import SOCKET, Row
+from rows import RACE, SOCKET, Row
 
 ROWS = [
     Row(
         "sqlite-wal", "sqlite3", quick=True,
+        explained={"mismatches": RACE}, racy=True,
         shows="three processes at once in one database in WAL mode: a mapped index, record locks",
         run=r"""
 sqlite3 db "pragma journal_mode=wal; create table t (a integer primary key, b, c)" >/dev/null
