@@ -60,6 +60,7 @@ struct stored_space {
 	bool awaits; /* that marks are given or refused */
 	bool is_refused; /* there will be no marks */
 	bool is_looked_last; /* at what is marked */
+	bool is_over; /* nothing more can be stored */
 	VEC(struct stored_map) maps;
 };
 
@@ -633,13 +634,21 @@ void stores_goes_on(struct stores *s, uint64_t space)
 		p->is_looked_last = false;
 }
 
+void stores_note_end(struct stores *s, uint64_t space)
+{
+	struct stored_space *p = find_space(s, space);
+
+	if (p)
+		p->is_over = true;
+}
+
 int stores_look_ended(struct stores *s, uint64_t space, const struct stores_sink *sink)
 {
 	struct stored_space *p = find_space(s, space);
 	size_t i;
 	int r = 0;
 
-	for (i = 0; p && i < p->maps.len && !r; i++) {
+	for (i = 0; p && !p->is_over && i < p->maps.len && !r; i++) {
 		struct stored_map *m = &p->maps.items[i];
 
 		if (m->awaits || (m->is_marked && !p->is_looked_last))

@@ -82,6 +82,8 @@ int stores_look_all(struct stores *s, const struct stores_sink *sink);
 /* At an address space that is about to end, at the last moment at which there are marks; it did not end. */
 int stores_look_last(struct stores *s, uint64_t space, const struct stores_sink *sink);
 void stores_goes_on(struct stores *s, uint64_t space);
+/* It was looked at, and nothing can be stored there any more. */
+void stores_note_end(struct stores *s, uint64_t space);
 /* At one that has ended. */
 int stores_look_ended(struct stores *s, uint64_t space, const struct stores_sink *sink);
 

@@ -221,6 +221,13 @@ void map_stores_before_call(struct tracer *tr, struct tracee *t)
 		if (!is_shared(tr, t, true))
 			(void)stores_look_last(tr->stores, t->space, &sink); /* likewise */
 		break;
+	case SC_exit_group:
+		/* Later a look of another process would find it, and the maps are gone by then. */
+		(void)stores_look_at(tr->stores, &(struct stores_range){ t->space, 0, UINT64_MAX },
+				     &sink); /* likewise */
+		if (!is_shared(tr, t, false))
+			stores_note_end(tr->stores, t->space);
+		break;
 	case SC_userfaultfd:
 		(void)stores_refuse_marks(tr->stores, t->space, &sink); /* likewise */
 		break;
