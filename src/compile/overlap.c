@@ -201,8 +201,10 @@ static int swap_one(struct compiler *c, unsigned int *tries, struct err *err)
 		r = let_pass(c, ev, err);
 		if (r < 0)
 			return r;
-		/* Those that passed change nothing that it depends on. */
-		facts = fsmodel_step(c->model, ev);
+		/* Those that passed change nothing that it depends on. A try is made for the present event's sake. */
+		facts = fsmodel_try(c->model, ev);
+		if (!facts)
+			facts = fsmodel_step(c->model, ev);
 		r = compile_early(c, ev, facts, err);
 		return r < 0 ? r : 1;
 	}
