@@ -432,7 +432,9 @@ static void test_every_row(void **state)
 			arena_reset(&arena);
 			sample_args(schema, id, &rng, &arena, wanted);
 			if (row->sort == ROW_RECORD) {
-				i = id == REC_meta ? 0 : id == REC_loss ? 1 : 2;
+				i = id == REC_meta || id == REC_request_outcome ? 0
+				    : id == REC_loss				? 1
+										: 2;
 				assert_int_equal(trace_items_next(items[i], &item, &err), 1);
 				assert_ptr_equal(item->row, row);
 				assert_args(row, item->args, wanted);
