@@ -27,6 +27,8 @@
 #undef CALL_UNSUPPORTED
 
 void call_generic(struct lane *l, struct ready *a, struct outcome *out);
+/* A call of lseek() for data or for a hole. */
+bool call_asks_for_holes(const struct ready *a);
 /* Reads that may go without a copy. */
 void call_read(struct lane *l, struct ready *a, struct outcome *out);
 /* Bytes through pipes and what is like them; row: whether the call is such a one. */

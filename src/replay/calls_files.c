@@ -306,6 +306,25 @@ void replay_flock(struct lane *l, struct ready *a, struct outcome *out)
 	call_generic(l, a, out);
 }
 
+bool call_asks_for_holes(const struct ready *a)
+{
+	return a->regs[2] == SEEK_DATA || a->regs[2] == SEEK_HOLE;
+}
+
+/* Where holes are is the target's affair, but what follows is at the recorded offset. */
+void replay_lseek(struct lane *l, struct ready *a, struct outcome *out)
+{
+	bool asks = call_asks_for_holes(a);
+	off_t at = asks ? lseek((int)a->regs[0], 0, SEEK_CUR) : 0;
+
+	call_generic(l, a, out);
+	if (!asks || at < 0 || (out->err && out->err != ENXIO))
+		return;
+	if (!a->expected.err)
+		at = a->expected.ret;
+	(void)lseek((int)a->regs[0], at, SEEK_SET); /* as the call that it corrects */
+}
+
 void replay__llseek(struct lane *l, struct ready *a, struct outcome *out)
 {
 	off_t offset = (off_t)(a->regs[1] << 32 | (a->regs[2] & UINT32_MAX));

@@ -206,6 +206,33 @@ for data in writes all; do
 	ok $? "copies with --data=$data"
 done
 
+# Where holes are is the target's affair; where the next write goes is not.
+cat >holes.py <<'END'
+import os
+fd = os.open("sparse", os.O_RDWR)
+os.lseek(fd, 0, os.SEEK_HOLE)
+os.lseek(fd, 0, os.SEEK_DATA)
+os.write(fd, b"here")
+try:
+    os.lseek(fd, 200000, os.SEEK_DATA)
+except OSError:
+    pass
+os.write(fd, b"there")
+END
+rm -rf sparse D
+truncate -s 1M sparse
+printf %8192s x | dd of=sparse bs=4096 seek=16 conv=notrunc status=none
+"$REPRISE" record -q -f -o holes.trace -- python3 holes.py >out 2>err && run 0 replay --json holes.trace D &&
+	json 'd["mismatches"] == 0' && run 0 verify holes.trace D
+ok $? 'offsets after a search for holes'
+rm -rf sparse D
+echo 12345 >end
+"$REPRISE" record -q -f -o end.trace -- python3 -c 'import os
+fd = os.open("end", os.O_RDWR)
+os.lseek(fd, 0, os.SEEK_END)' >out 2>err && run 0 init end.trace D && echo 1 >"D$dir/end" &&
+	run 1 replay --no-init --json end.trace D && json 'd["mismatches"] >= 1 and "lseek" in [m["call"] for m in d["first_mismatches"]]'
+ok $? 'an end that is elsewhere is a mismatch'
+
 # A file of huge pages cannot be written to, not even where maps are not made.
 rm -rf w D
 "$REPRISE" record -q -f -o odd.trace -- python3 odd.py huge >out 2>err
