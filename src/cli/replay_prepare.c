@@ -146,6 +146,11 @@ static int prepare_plan(const struct cli *cli, const struct prepare_options *o, 
 		trace_close(t);
 		return CLI_DONE;
 	}
+	/* A plan that was cut off before its first action looks the same. */
+	if (!trace_footer(t) && !trace_nr_events(t)) {
+		trace_close(t);
+		return cli_fail_with(cli, "%s was not finished, and has nothing to perform", path);
+	}
 	r = temporary_file(ret_fd, ret, &err);
 	if (!r)
 		r = compile_to(cli, o, t, *ret, &err);

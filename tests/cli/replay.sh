@@ -225,6 +225,16 @@ for delay in 0.01 0.05 0.1 0.2 0.4 0.8; do
 done
 ok $good 'a replay that a signal ends never exits with 0'
 
+# What was cut off must not count as performed, wherever that was.
+good=0
+for part in 10 30 50 70 90 99; do
+	head -c $(($(wc -c <a.plan) * part / 100)) a.plan >cut.plan
+	fresh
+	"$REPRISE" replay cut.plan tree >out 2>err
+	[ $? -eq 2 ] || good=1
+done
+ok $good 'a plan that was cut off is refused'
+
 # Hostile plans. Outcomes do not matter, only what is outside.
 mkdir canary
 echo canary >canary/f
