@@ -460,23 +460,51 @@ static uint32_t count_owners(const struct lock_table *t, const struct lock *want
 	return first != NULL;
 }
 
-/* Whether what the call says that it found is there. */
-static bool finds(const struct call *c, const struct lock_table *t, const struct lock *wanted)
+/* The lock that the call says it has found; false: none. */
+static bool read_found(const struct call *c, struct lock *ret)
 {
 	const struct value *found = arg_at(c, 3);
 	int64_t type = value_int_or(field_of(found, STRUCT_flock, "l_type"), F_UNLCK);
 	uint64_t start = (uint64_t)value_int_or(field_of(found, STRUCT_flock, "l_start"), 0);
 	uint64_t len = (uint64_t)value_int_or(field_of(found, STRUCT_flock, "l_len"), 0);
-	const struct lock *l;
 
 	if (type == F_UNLCK)
+		return false;
+	*ret = (struct lock){ .exclusive = type == F_WRLCK, .from = start, .to = POSIX_END };
+	if (len && start < POSIX_END - len)
+		ret->to = start + len;
+	return true;
+}
+
+/* Whether what the call says that it found is there. */
+static bool finds(const struct call *c, const struct lock_table *t, const struct lock *wanted)
+{
+	const struct lock *l;
+	struct lock found;
+
+	if (!read_found(c, &found))
 		return !find_conflict(t, wanted);
 	for (l = t->first; l; l = l->next) {
-		if (conflicts(l, wanted) && l->exclusive == (type == F_WRLCK) && l->from == start &&
-		    l->to == (len ? start + len : POSIX_END))
+		if (conflicts(l, wanted) && l->exclusive == found.exclusive &&
+		    l->from == found.from && l->to == found.to)
 			return true;
 	}
 	return false;
+}
+
+/* The answer has the whole lock that is in the way: what touches its ends would change them. */
+static void touch_found(struct call *c, struct lock_table *t, const struct lock *wanted)
+{
+	uint64_t from = wanted->from, to = wanted->to;
+	struct lock found;
+
+	if (read_found(c, &found)) {
+		if (found.from < from + 1)
+			from = found.from ? found.from - 1 : 0;
+		if (found.to + 1 > to)
+			to = found.to < POSIX_END ? found.to + 1 : POSIX_END;
+	}
+	touch_lock(c, t, wanted->exclusive, from, to);
 }
 
 static struct outcome ask_getlk(struct call *c)
@@ -498,7 +526,7 @@ static struct outcome ask_getlk(struct call *c)
 	c->open = c->fd->open;
 	i = c->open->inode;
 	if (i && !c->quiet)
-		touch_lock(c, locks_of(c->m, i), wanted.exclusive, wanted.from, wanted.to);
+		touch_found(c, locks_of(c->m, i), &wanted);
 	if (i && i->locks) {
 		c->facts->nr_lock_owners = count_owners(i->locks, &wanted);
 		c->facts->lock_foretold = finds(c, i->locks, &wanted);
