@@ -95,7 +95,7 @@ void held_drop(struct held_bytes *h, uint64_t until)
 {
 	while (h->first < h->pieces.len && h->pieces.items[h->first].to <= until)
 		h->first++;
-	if (h->first < h->pieces.len / 2)
+	if (!h->first || h->first < h->pieces.len / 2)
 		return;
 	h->pieces.len -= h->first;
 	memmove(h->pieces.items, h->pieces.items + h->first,
