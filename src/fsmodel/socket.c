@@ -483,6 +483,8 @@ static void drop_first_passed(struct call *c, struct stream *s, size_t nr)
 {
 	size_t i;
 
+	if (!nr)
+		return;
 	for (i = 0; i < nr; i++)
 		descriptor_unref(c, c->m, s->passed.items[i].d);
 	s->passed.len -= nr;
