@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "compile/texts.h"
+#include "model/fields.h"
 #include "model/tree_stat.h"
 
 /* Bytes of writes and reads that are held at a time; of more it is not known what they were. */
@@ -112,7 +113,8 @@ static uint8_t *take_bytes(struct scout *s, const struct event *ev, uint64_t len
 		if (v->type == VALUE_DATA && ev->row->args[i].kind == KIND_BUF)
 			put_data(s, v->data, &b);
 		for (uint32_t n = 0; v->type == VALUE_LIST && n < v->count; n++) {
-			const struct value *base = value_field(&v->items[n], 0); /* of an iovec */
+			const struct value *base =
+				value_field(&v->items[n], FIELD_OF(iovec, iov_base));
 
 			if (base && base->type == VALUE_DATA && b.len < len)
 				put_data(s, base->data, &b);

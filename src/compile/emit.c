@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "plan/refs.h"
 #include "plan/result.h"
 
@@ -487,7 +488,7 @@ static void cut_vectors(struct value *list, struct value *nr, uint64_t left)
 	uint32_t i;
 
 	for (i = 0; i < list->count && left; i++) {
-		struct value *len = value_field(&list->items[i], 1);
+		struct value *len = value_field(&list->items[i], FIELD_OF(iovec, iov_len));
 
 		if (!len || len->type != VALUE_INT)
 			return;

@@ -4,19 +4,7 @@
 #include <sys/socket.h>
 
 #include "base/banned.h"
-
-/* Fields of struct sockaddr and struct pollfd of the table, in their order. */
-enum {
-	SOCKADDR_FAMILY,
-	SOCKADDR_PATH,
-	SOCKADDR_PORT,
-	SOCKADDR_ADDRESS,
-};
-enum {
-	POLLFD_FD,
-	POLLFD_EVENTS,
-	POLLFD_REVENTS,
-};
+#include "model/fields.h"
 
 static const struct value *after_of(const struct row *row, const struct value *args, unsigned int i,
 				    const struct arg **ret)
@@ -47,23 +35,23 @@ static void put_field(const struct print_style *style, struct buf *out, const st
 static void put_sockaddr(const struct print_style *style, struct buf *out, const struct value *v)
 {
 	const struct struct_desc *d = &struct_descs[STRUCT_sockaddr];
-	const struct value *family = value_field(v, SOCKADDR_FAMILY);
+	const struct value *family = value_field(v, FIELD_OF(sockaddr, family));
 	bool six = family && family->u == AF_INET6;
 
 	buf_puts(out, "{sa_family=");
-	put_field(style, out, v, d, SOCKADDR_FAMILY);
-	if (value_field(v, SOCKADDR_PATH)) {
+	put_field(style, out, v, d, FIELD_OF(sockaddr, family));
+	if (value_field(v, FIELD_OF(sockaddr, path))) {
 		buf_puts(out, ", sun_path=");
-		put_field(style, out, v, d, SOCKADDR_PATH);
+		put_field(style, out, v, d, FIELD_OF(sockaddr, path));
 	}
-	if (value_field(v, SOCKADDR_PORT)) {
+	if (value_field(v, FIELD_OF(sockaddr, port))) {
 		buf_puts(out, six ? ", sin6_port=htons(" : ", sin_port=htons(");
-		put_field(style, out, v, d, SOCKADDR_PORT);
+		put_field(style, out, v, d, FIELD_OF(sockaddr, port));
 		buf_putc(out, ')');
 	}
-	if (value_field(v, SOCKADDR_ADDRESS)) {
+	if (value_field(v, FIELD_OF(sockaddr, address))) {
 		buf_puts(out, six ? ", inet_pton(AF_INET6, " : ", sin_addr=inet_addr(");
-		put_field(style, out, v, d, SOCKADDR_ADDRESS);
+		put_field(style, out, v, d, FIELD_OF(sockaddr, address));
 		buf_puts(out, six ? ", &sin6_addr)" : ")");
 	}
 	buf_putc(out, '}');
@@ -111,7 +99,7 @@ static void put_pollfds(const struct print_style *style, struct buf *out, const 
 		if (only_set && (!f || !f->u))
 			continue;
 		buf_printf(out, "%s{fd=", between);
-		put_field(style, out, &fds->items[i], d, POLLFD_FD);
+		put_field(style, out, &fds->items[i], d, FIELD_OF(pollfd, fd));
 		buf_printf(out, ", %s=", d->fields[field].name);
 		put_field(style, out, &fds->items[i], d, field);
 		buf_putc(out, '}');
@@ -135,7 +123,7 @@ bool strace_put_arg(const struct print_style *style, struct buf *out, const stru
 		return true;
 	}
 	if (is_poll(row) && i == 0 && args[i].type == VALUE_LIST) {
-		put_pollfds(style, out, &args[i], POLLFD_EVENTS, false);
+		put_pollfds(style, out, &args[i], FIELD_OF(pollfd, events), false);
 		return true;
 	}
 	return a->kind == KIND_PTR && put_changed(style, out, row, args, i);
@@ -157,7 +145,7 @@ static void put_left(const struct print_style *style, struct buf *out, const str
 
 static void put_poll_note(const struct print_style *style, struct buf *out, const struct event *ev)
 {
-	put_pollfds(style, out, &ev->args[0], POLLFD_REVENTS, true);
+	put_pollfds(style, out, &ev->args[0], FIELD_OF(pollfd, revents), true);
 	if (ev->row->id == SC_ppoll)
 		put_left(style, out, ev, 2, ", ");
 }
@@ -190,7 +178,7 @@ static bool knows_found(const struct event *ev)
 
 	if (is_poll(ev->row))
 		return ev->args[0].type == VALUE_LIST && ev->args[0].count &&
-		       value_field(&ev->args[0].items[0], POLLFD_REVENTS);
+		       value_field(&ev->args[0].items[0], FIELD_OF(pollfd, revents));
 	if (ev->row->id != SC_select && ev->row->id != SC_pselect6)
 		return false;
 	for (i = 1; i < 4; i++) {

@@ -15,6 +15,7 @@
 #include "fsmodel/calls_meta.h"
 #include "fsmodel/names.h"
 #include "fsmodel/tables.h"
+#include "model/fields.h"
 
 #define STATX_SYNC_BITS 0x6000u
 #define MAC_NOFOLLOW 1
@@ -341,7 +342,7 @@ static enum times times_of(const struct call *c)
 	if (v->type != VALUE_LIST || v->count < 2)
 		return TIMES_GIVEN;
 	for (at = 0; at < 2; at++) {
-		const struct value *part = value_field(&v->items[at], 1);
+		const struct value *part = value_field(&v->items[at], FIELD_OF(timespec, tv_nsec));
 		int64_t n = part && part->type == VALUE_INT ? part->i : 0;
 
 		now += has_ns && n == UTIME_NOW;

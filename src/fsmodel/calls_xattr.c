@@ -15,6 +15,7 @@
 #include "base/banned.h"
 #include "fsmodel/calls_meta.h"
 #include "fsmodel/names.h"
+#include "model/fields.h"
 
 #define XATTR_NAME_MAX_BYTES 255
 #define XATTR_SIZE_MAX_BYTES 65536
@@ -66,8 +67,9 @@ static void put(struct inode *i, const struct path_text *name, uint64_t len)
 static uint64_t size_of(const struct call *c)
 {
 	const struct value *uargs = arg_of(c, "uargs");
-	const struct value *v =
-		uargs->type == VALUE_STRUCT ? value_field(uargs, 1) : arg_of(c, "size");
+	const struct value *v = uargs->type == VALUE_STRUCT
+					? value_field(uargs, FIELD_OF(xattr_args_set, size))
+					: arg_of(c, "size");
 
 	return v && v->type == VALUE_INT ? v->u : 0;
 }
@@ -75,8 +77,9 @@ static uint64_t size_of(const struct call *c)
 static uint32_t flags_of(const struct call *c)
 {
 	const struct value *uargs = arg_of(c, "uargs");
-	const struct value *v =
-		uargs->type == VALUE_STRUCT ? value_field(uargs, 2) : arg_of(c, "flags");
+	const struct value *v = uargs->type == VALUE_STRUCT
+					? value_field(uargs, FIELD_OF(xattr_args_set, flags))
+					: arg_of(c, "flags");
 
 	return v && v->type == VALUE_INT ? (uint32_t)v->u : 0;
 }

@@ -11,6 +11,7 @@
 
 #include "base/banned.h"
 #include "fsmodel/tables.h"
+#include "model/fields.h"
 
 #define ADDRESS_MAX ((uint64_t)1 << 47) /* no buffer is longer: EFAULT */
 #define VECTORS_MAX 1024
@@ -357,7 +358,7 @@ int sum_vector(const struct value *v, uint64_t *ret)
 		return -EINVAL;
 	for (n = 0; n < v->count; n++) {
 		/* iov_len is the second field of every kind of vector. */
-		int64_t len = value_int_or(value_field(&v->items[n], 1), 0);
+		int64_t len = value_int_or(value_field(&v->items[n], FIELD_OF(iovec, iov_len)), 0);
 
 		if (len < 0 || sum + (uint64_t)len > (uint64_t)INT64_MAX)
 			return -EINVAL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 
 /* More writes than any pipe holds pages or single bytes of by default. */
 #define PIECES_MAX 65536
@@ -29,7 +30,7 @@ static const struct data *data_at(const struct event *ev, uint32_t n)
 			continue;
 		if (n >= v->count)
 			return NULL;
-		v = value_field(&v->items[n], 0);
+		v = value_field(&v->items[n], FIELD_OF(iovec, iov_base));
 		return v && v->type == VALUE_DATA ? v->data : NULL;
 	}
 	return NULL;

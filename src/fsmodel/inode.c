@@ -6,6 +6,7 @@
 
 #include "base/banned.h"
 #include "fsmodel/names.h"
+#include "model/fields.h"
 
 /* Identities. */
 
@@ -379,8 +380,10 @@ void inode_learn(struct fsmodel *m, struct inode *i, const struct seen_stat *st)
 
 void inode_identify(struct fsmodel *m, struct inode *i, const struct value *file_id)
 {
-	const struct value *dev = value_field(file_id, 0), *ino = value_field(file_id, 1),
-			   *mode = value_field(file_id, 2), *size = value_field(file_id, 3);
+	const struct value *dev = value_field(file_id, FIELD_OF(file_id, dev)),
+			   *ino = value_field(file_id, FIELD_OF(file_id, ino)),
+			   *mode = value_field(file_id, FIELD_OF(file_id, mode)),
+			   *size = value_field(file_id, FIELD_OF(file_id, size));
 	struct seen_stat st = {
 		.has_id = dev && ino && dev->type == VALUE_INT && ino->type == VALUE_INT,
 		.has_mode = mode && mode->type == VALUE_INT,

@@ -19,6 +19,7 @@
 #include "base/banned.h"
 #include "fsmodel/names.h"
 #include "fsmodel/tables.h"
+#include "model/fields.h"
 
 struct walk {
 	struct call *c;
@@ -126,7 +127,7 @@ static bool has_two_paths(const struct call *c)
 static bool opened_with_contents(const struct call *c)
 {
 	const struct value *id = arg_of(c, "file");
-	const struct value *size = id ? value_field(id, 3) : NULL;
+	const struct value *size = id ? value_field(id, FIELD_OF(file_id, size)) : NULL;
 
 	return size && size->type == VALUE_INT && size->u > 0;
 }

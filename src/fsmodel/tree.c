@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "fsmodel/names.h"
 #include "fsmodel/tables.h"
+#include "model/fields.h"
 #include "model/tree_stat.h"
 
 enum tree_flag { /* of the set tree_flags */
@@ -396,8 +397,8 @@ static void add_xattrs(struct inode *i, const struct value *list)
 	i->xattrs = xcalloc(1, sizeof(*i->xattrs));
 	i->xattrs_known = true;
 	for (at = 0; at < list->count; at++) {
-		const struct value *name = value_field(&list->items[at], 0);
-		const struct value *data = value_field(&list->items[at], 1);
+		const struct value *name = value_field(&list->items[at], FIELD_OF(xattr, name));
+		const struct value *data = value_field(&list->items[at], FIELD_OF(xattr, value));
 
 		if (name && name->type == VALUE_DATA && name->data->bytes && data &&
 		    data->type == VALUE_DATA)

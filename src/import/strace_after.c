@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 
 /* The argument that is read after the call from where argument i points; -1: there is none. */
@@ -108,12 +109,6 @@ static void mend_getcwd(struct strace_text *t, struct event *ev)
 
 /* Polling: `= 1 ([{fd=3, revents=POLLIN}], left {...})`, `= 1 (in [3], left {...})`, `= 0 (Timeout)`. */
 
-enum {
-	POLLFD_FD,
-	POLLFD_EVENTS,
-	POLLFD_REVENTS,
-};
-
 /* The note as a text of its own. */
 static struct strace_text note_text(const struct strace_text *t, const struct strace_call *c)
 {
@@ -131,8 +126,8 @@ static uint64_t next_revents(const struct value *ready, const struct value *fd, 
 
 	if (ready->type != VALUE_LIST || *next >= ready->count)
 		return 0;
-	its = value_field(&ready->items[*next], POLLFD_FD);
-	revents = value_field(&ready->items[*next], POLLFD_REVENTS);
+	its = value_field(&ready->items[*next], FIELD_OF(pollfd, fd));
+	revents = value_field(&ready->items[*next], FIELD_OF(pollfd, revents));
 	if (!its || !revents || its->u != fd->u)
 		return 0;
 	++*next;
@@ -144,17 +139,18 @@ static void set_revents(struct strace_text *t, struct value *fds, const struct v
 	uint32_t i, next = 0;
 
 	for (i = 0; i < fds->count; i++) {
-		const struct value *fd = value_field(&fds->items[i], POLLFD_FD);
-		const struct value *events = value_field(&fds->items[i], POLLFD_EVENTS);
+		const struct value *fd = value_field(&fds->items[i], FIELD_OF(pollfd, fd));
+		const struct value *events = value_field(&fds->items[i], FIELD_OF(pollfd, events));
 		struct value mended;
 
 		if (!fd || !events)
 			continue;
-		mended = value_struct(t->arena,
-				      1 << POLLFD_FD | 1 << POLLFD_EVENTS | 1 << POLLFD_REVENTS);
-		*value_field(&mended, POLLFD_FD) = *fd;
-		*value_field(&mended, POLLFD_EVENTS) = *events;
-		*value_field(&mended, POLLFD_REVENTS) = value_uint(next_revents(ready, fd, &next));
+		mended = value_struct(t->arena, FIELD_BIT(pollfd, fd) | FIELD_BIT(pollfd, events) |
+							FIELD_BIT(pollfd, revents));
+		*value_field(&mended, FIELD_OF(pollfd, fd)) = *fd;
+		*value_field(&mended, FIELD_OF(pollfd, events)) = *events;
+		*value_field(&mended, FIELD_OF(pollfd, revents)) =
+			value_uint(next_revents(ready, fd, &next));
 		fds->items[i] = mended;
 	}
 }

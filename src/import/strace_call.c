@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "import/strace_after.h"
 #include "import/strace_line.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 
 /* strace's names for the arguments of clone, which it prints by name. */
@@ -537,9 +538,9 @@ bool strace_call_makes_thread(const struct event *ev, uint64_t *ret_flags)
 		*ret_flags = ev->args[0].type == VALUE_INT ? ev->args[0].u : SIGCHLD;
 		return true;
 	case SC_clone3:
-		f = value_field(&ev->args[0], 0);
+		f = value_field(&ev->args[0], FIELD_OF(clone_args, flags));
 		*ret_flags = f ? f->u : 0;
-		f = value_field(&ev->args[0], 4);
+		f = value_field(&ev->args[0], FIELD_OF(clone_args, exit_signal));
 		*ret_flags |= f ? f->u & 0xff : 0;
 		return true;
 	default:

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "model/scan.h"
 
 #define BYTES_PER_LINE 16
@@ -69,7 +70,7 @@ static void apply_to_vector(const struct strace_dump *d, struct arena *arena, st
 
 	for (i = 0; i < d->starts.len && i < list->count; i++) {
 		size_t to = i + 1 < d->starts.len ? d->starts.items[i + 1] : d->bytes.len;
-		struct value *base = value_field(&list->items[i], 0);
+		struct value *base = value_field(&list->items[i], FIELD_OF(iovec, iov_base));
 
 		if (base && to > d->starts.items[i])
 			set_data(d, arena, d->starts.items[i], to, base);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 
 /* Newer than the headers of some systems. */
@@ -46,8 +47,8 @@ void strace_process_set_action(struct strace_process *p, const struct event *ev)
 	    act->type != VALUE_STRUCT)
 		return;
 	bit = (uint64_t)1 << (ev->args[0].u - 1);
-	handler = value_field(act, 0);
-	flags = value_field(act, 2);
+	handler = value_field(act, FIELD_OF(sigaction, sa_handler));
+	flags = value_field(act, FIELD_OF(sigaction, sa_flags));
 	p->handled &= ~bit;
 	p->restarts &= ~bit;
 	if (handler && handler->u > 1) /* SIG_DFL, SIG_IGN */

@@ -12,8 +12,8 @@
 #undef st_ctime
 
 #define STRUCT(name, ctype) static const struct arg fields_##name[] = {
-#define FIELD(member, word) word,
-#define EXTRA(word) word,
+#define FIELD(member, name, word, ...) word(name, ##__VA_ARGS__),
+#define EXTRA(name, word, ...) word(name, ##__VA_ARGS__),
 #define END_STRUCT                                                                                 \
 	}                                                                                          \
 	;
@@ -29,8 +29,8 @@
 	{                                                                                          \
 		typedef ctype this_type UNUSED;                                                    \
 		static const struct field_place places[] = {
-#define FIELD(member, word) { offsetof(this_type, member), sizeof(((this_type *)NULL)->member) },
-#define EXTRA(word) { OFFSET_NONE, 0 },
+#define FIELD(member, ...) { offsetof(this_type, member), sizeof(((this_type *)NULL)->member) },
+#define EXTRA(...) { OFFSET_NONE, 0 },
 #define END_STRUCT                                                                                 \
 	}                                                                                          \
 	;                                                                                          \
@@ -44,8 +44,8 @@
 
 #define STRUCT(name, ctype)                                                                        \
 	_Static_assert(sizeof(fields_##name) <= STRUCT_FIELDS_MAX * sizeof(struct arg), #name);
-#define FIELD(member, word)
-#define EXTRA(word)
+#define FIELD(...)
+#define EXTRA(...)
 #define END_STRUCT
 #include "model/structs.def"
 #undef STRUCT

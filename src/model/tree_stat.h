@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/fields.h"
 #include "model/value.h"
 
 /* Arguments of the record tree_entry, in the order of its row; old traces lack the last. */
@@ -21,19 +22,19 @@ enum tree_entry_arg {
 	ENTRY_SEEN_NS,
 };
 
-/* Fields, in the order of structs.def. */
+/* Fields of struct tree_stat. */
 enum tree_stat_field {
-	STAT_TYPE,
-	STAT_MODE,
-	STAT_UID,
-	STAT_GID,
-	STAT_SIZE,
-	STAT_DEV,
-	STAT_INO,
-	STAT_NLINK,
-	STAT_RDEV,
-	STAT_MTIME,
-	STAT_ATIME,
+	STAT_TYPE = FIELD_OF(tree_stat, type),
+	STAT_MODE = FIELD_OF(tree_stat, mode),
+	STAT_UID = FIELD_OF(tree_stat, uid),
+	STAT_GID = FIELD_OF(tree_stat, gid),
+	STAT_SIZE = FIELD_OF(tree_stat, size),
+	STAT_DEV = FIELD_OF(tree_stat, dev),
+	STAT_INO = FIELD_OF(tree_stat, ino),
+	STAT_NLINK = FIELD_OF(tree_stat, nlink),
+	STAT_RDEV = FIELD_OF(tree_stat, rdev),
+	STAT_MTIME = FIELD_OF(tree_stat, mtime_ns),
+	STAT_ATIME = FIELD_OF(tree_stat, atime_ns),
 };
 
 /* False: the entry does not say it. stat may be NULL. */

@@ -3,17 +3,8 @@
 
 #include <limits.h>
 
+#include "model/fields.h"
 #include "order/args.h"
-
-/* Places in the table's structs (structs.def). */
-enum {
-	KEY_SPACE = 0,
-	KEY_ADDR = 1,
-	KEY_DEV = 2,
-	KEY_INO = 3,
-	KEY_OFFSET = 4,
-	WAITV_UADDR = 1,
-};
 
 /* How a row says it; names of arguments, NULL: it has none. */
 struct form {
@@ -54,12 +45,17 @@ static bool has_number(const struct value *v, unsigned int n)
 
 static struct futex_key read_key(const struct value *v, struct futex_key otherwise)
 {
-	if (v && has_number(v, KEY_SPACE) && has_number(v, KEY_ADDR))
-		return (struct futex_key){ FUTEX_KEY_PRIVATE, field_number(v, KEY_SPACE),
-					   field_number(v, KEY_ADDR), 0 };
-	if (v && has_number(v, KEY_INO) && has_number(v, KEY_OFFSET))
-		return (struct futex_key){ FUTEX_KEY_SHARED, field_number(v, KEY_DEV),
-					   field_number(v, KEY_INO), field_number(v, KEY_OFFSET) };
+	if (v && has_number(v, FIELD_OF(futex_key, space)) &&
+	    has_number(v, FIELD_OF(futex_key, addr)))
+		return (struct futex_key){ FUTEX_KEY_PRIVATE,
+					   field_number(v, FIELD_OF(futex_key, space)),
+					   field_number(v, FIELD_OF(futex_key, addr)), 0 };
+	if (v && has_number(v, FIELD_OF(futex_key, ino)) &&
+	    has_number(v, FIELD_OF(futex_key, offset)))
+		return (struct futex_key){ FUTEX_KEY_SHARED,
+					   field_number(v, FIELD_OF(futex_key, dev)),
+					   field_number(v, FIELD_OF(futex_key, ino)),
+					   field_number(v, FIELD_OF(futex_key, offset)) };
 	return otherwise;
 }
 
@@ -77,11 +73,11 @@ static void read_keys(const struct event *ev, struct futex_call *c)
 		/* The result says which word it was. */
 		uint64_t n = ev->outcome.err || ev->outcome.ret < 0 ? 0 : (uint64_t)ev->outcome.ret;
 
-		addr = field_number(item(waiters, n), WAITV_UADDR);
+		addr = field_number(item(waiters, n), FIELD_OF(futex_waitv, uaddr));
 		key = item(event_arg(ev, "keys"), n);
 	} else if (waiters) {
-		addr = field_number(item(waiters, 0), WAITV_UADDR);
-		addr2 = field_number(item(waiters, 1), WAITV_UADDR);
+		addr = field_number(item(waiters, 0), FIELD_OF(futex_waitv, uaddr));
+		addr2 = field_number(item(waiters, 1), FIELD_OF(futex_waitv, uaddr));
 	}
 	c->local = futex_key_local(ev->pid, addr);
 	c->key = read_key(key, c->local);

@@ -4,15 +4,8 @@
 #include <sched.h>
 #include <sys/wait.h>
 
+#include "model/fields.h"
 #include "order/args.h"
-
-/* Places in the table's structs (structs.def). */
-enum {
-	CLONE_ARGS_FLAGS = 0,
-	CLONE_ARGS_CHILD_TID = 2,
-	SIGINFO_CODE = 1,
-	SIGINFO_PID = 3,
-};
 
 /* wakeup.why: not told; may be a timer or a disk. */
 #define WHY_UNKNOWN 0
@@ -55,9 +48,9 @@ uint32_t event_ended_pid(const struct event *ev)
 		return 0;
 	if (ev->row->id == SC_waitid) {
 		v = event_arg(ev, "infop");
-		code = field_number(v, SIGINFO_CODE);
+		code = field_number(v, FIELD_OF(siginfo, si_code));
 		return code == CLD_EXITED || code == CLD_KILLED || code == CLD_DUMPED
-			       ? (uint32_t)field_number(v, SIGINFO_PID)
+			       ? (uint32_t)field_number(v, FIELD_OF(siginfo, si_pid))
 			       : 0;
 	}
 	v = event_arg(ev, "wstatus");
@@ -88,8 +81,8 @@ static void child_made(struct sync *s, struct thread *th, const struct order_inp
 		flags = CLONE_VFORK;
 		child_tid = 0;
 	} else if (cl_args) {
-		flags = field_number(cl_args, CLONE_ARGS_FLAGS);
-		child_tid = field_number(cl_args, CLONE_ARGS_CHILD_TID);
+		flags = field_number(cl_args, FIELD_OF(clone_args, flags));
+		child_tid = field_number(cl_args, FIELD_OF(clone_args, child_tid));
 	} else {
 		flags = event_number(in->ev, "flags");
 		child_tid = event_number(in->ev, "child_tid");

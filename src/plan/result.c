@@ -7,6 +7,7 @@
 
 #include "base/banned.h"
 #include "base/varint.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 
 #define HASH_BYTES 16
@@ -291,7 +292,7 @@ static bool hash_vector(const struct value *v, uint64_t len, struct hash128 *ret
 	uint32_t i;
 
 	for (i = 0; v->type == VALUE_LIST && i < v->count && done < len; i++) {
-		const struct value *base = value_field(&v->items[i], 0);
+		const struct value *base = value_field(&v->items[i], FIELD_OF(iovec, iov_base));
 
 		if (!base || !is_whole(base))
 			break;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "record/aio_inside.h"
 
 struct aio *aio_new(void)
@@ -37,8 +38,8 @@ struct iovec *aio_copy_iov(const struct value *list, uint32_t *ret_nr)
 		return NULL;
 	iov = xcalloc(list->count, sizeof(*iov));
 	for (i = 0; i < list->count; i++) {
-		const struct value *base = value_field(&list->items[i], IOVEC_BASE);
-		const struct value *len = value_field(&list->items[i], IOVEC_LEN);
+		const struct value *base = value_field(&list->items[i], FIELD_OF(iovec, iov_base));
+		const struct value *len = value_field(&list->items[i], FIELD_OF(iovec, iov_len));
 
 		if (base && base->type == VALUE_ADDR && len)
 			iov[i] = (struct iovec){ (void *)(uintptr_t)base->u, len->u };
@@ -98,19 +99,19 @@ static void note_iocb(struct aio *x, const struct aio_call *call, const struct v
 {
 	struct request req = {
 		.number = x->next_request++,
-		.addr = number_of(cb, IOCB_AIO_BUF),
-		.len = number_of(cb, IOCB_NBYTES),
-		.opcode = (uint8_t)number_of(cb, IOCB_OPCODE),
+		.addr = number_of(cb, FIELD_OF(iocb, aio_buf)),
+		.len = number_of(cb, FIELD_OF(iocb, aio_nbytes)),
+		.opcode = (uint8_t)number_of(cb, FIELD_OF(iocb, aio_lio_opcode)),
 	};
 	struct request *old;
 
-	set_key(req.key, call, number_of(cb, IOCB_OBJ));
+	set_key(req.key, call, number_of(cb, FIELD_OF(iocb, obj)));
 	/* Its completion was not seen (a program may take it from the ring without a call). */
 	old = requests_find(&x->requests, req.key);
 	if (old)
 		requests_remove(&x->requests, old);
 	if (req.opcode == IOCB_CMD_PREADV)
-		req.iov = aio_copy_iov(value_field(cb, IOCB_IOV), &req.nr_iov);
+		req.iov = aio_copy_iov(value_field(cb, FIELD_OF(iocb, iov)), &req.nr_iov);
 	if (!requests_add(&x->requests, &req))
 		free(req.iov);
 }
@@ -141,7 +142,7 @@ static void drop_refused(struct aio *x, const struct aio_call *call)
 	uint64_t key[3];
 
 	for (; list && i < list->count; i++) {
-		set_key(key, call, number_of(&list->items[i], IOCB_OBJ));
+		set_key(key, call, number_of(&list->items[i], FIELD_OF(iocb, obj)));
 		req = requests_find(&x->requests, key);
 		if (req)
 			requests_remove(&x->requests, req);
@@ -154,7 +155,7 @@ static void drop_refused(struct aio *x, const struct aio_call *call)
 static void complete(struct aio *x, struct capture_job *j, const struct aio_call *call,
 		     struct value *event)
 {
-	int64_t res = (int64_t)number_of(event, IO_EVENT_RES);
+	int64_t res = (int64_t)number_of(event, FIELD_OF(io_event, res));
 	struct value *items, *old;
 	struct request *req;
 	bool has_data;
@@ -163,23 +164,24 @@ static void complete(struct aio *x, struct capture_job *j, const struct aio_call
 
 	if (event->type != VALUE_STRUCT)
 		return;
-	set_key(key, call, number_of(event, IO_EVENT_OBJ));
+	set_key(key, call, number_of(event, FIELD_OF(io_event, obj)));
 	req = requests_find(&x->requests, key);
 	if (!req)
 		return;
 	has_data = res > 0 && (req->opcode == IOCB_CMD_PREAD || req->opcode == IOCB_CMD_PREADV);
 	old = event->fields->items;
 	i = event->count; /* the new fields come behind those that there are */
-	*event = value_struct(j->c->arena, event->fields->present | CAPTURE_BIT(IO_EVENT_OPCODE) |
-						   (uint64_t)has_data << IO_EVENT_BUF);
+	*event = value_struct(j->c->arena, event->fields->present | FIELD_BIT(io_event, opcode) |
+						   (uint64_t)has_data << FIELD_OF(io_event, buf));
 	items = event->fields->items;
 	memcpy(items, old, i * sizeof(*items));
 	items[i++] = value_uint(req->opcode);
 	if (has_data)
-		aio_push_read(j, req, (uint64_t)res,
-			      &(struct capture_target){
-				      .a = &struct_descs[STRUCT_io_event].fields[IO_EVENT_BUF],
-				      .dest = &items[i] });
+		aio_push_read(
+			j, req, (uint64_t)res,
+			&(struct capture_target){
+				.a = &struct_descs[STRUCT_io_event].fields[FIELD_OF(io_event, buf)],
+				.dest = &items[i] });
 	requests_remove(&x->requests, req);
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "model/uring.h"
 #include "record/aio_inside.h"
 #include "record/found.h"
@@ -45,8 +46,8 @@ static void put_fixed_file(struct capture_job *j, const struct ring *ring, int32
 {
 	const struct ring_file *f = &ring->files[slot];
 
-	*dest = value_struct(j->c->arena, CAPTURE_BIT(FILE_ID_DEV) | CAPTURE_BIT(FILE_ID_INO) |
-						  CAPTURE_BIT(FILE_ID_MODE));
+	*dest = value_struct(j->c->arena, FIELD_BIT(file_id, dev) | FIELD_BIT(file_id, ino) |
+						  FIELD_BIT(file_id, mode));
 	dest->fields->items[0] = value_uint(f->dev);
 	dest->fields->items[1] = value_uint(f->ino);
 	dest->fields->items[2] = value_uint(f->mode);
@@ -70,33 +71,33 @@ static unsigned int extras_of_names(const struct k_io_uring_sqe *s, struct sqe_e
 	case IORING_OP_UNLINKAT:
 	case IORING_OP_MKDIRAT:
 	case IORING_OP_STATX:
-		e[0] = (struct sqe_extra){ SQE_PATH, s->addr, 0, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, path), s->addr, 0, 0 };
 		return 1;
 	case IORING_OP_OPENAT2:
-		e[0] = (struct sqe_extra){ SQE_PATH, s->addr, 0, 0 };
-		e[1] = (struct sqe_extra){ SQE_HOW, s->off, s->len, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, path), s->addr, 0, 0 };
+		e[1] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, how), s->off, s->len, 0 };
 		return 2;
 	case IORING_OP_RENAMEAT:
 	case IORING_OP_LINKAT:
 	case IORING_OP_SYMLINKAT:
-		e[0] = (struct sqe_extra){ SQE_PATH, s->addr, 0, 0 };
-		e[1] = (struct sqe_extra){ SQE_PATH2, s->off, 0, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, path), s->addr, 0, 0 };
+		e[1] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, path2), s->off, 0, 0 };
 		return 2;
 	case IORING_OP_SETXATTR:
-		e[0] = (struct sqe_extra){ SQE_PATH, s->addr3, 0, 0 };
-		e[1] = (struct sqe_extra){ SQE_NAME, s->addr, 0, 0 };
-		e[2] = (struct sqe_extra){ SQE_BUF, s->off, s->len, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, path), s->addr3, 0, 0 };
+		e[1] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, name), s->addr, 0, 0 };
+		e[2] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, buf), s->off, s->len, 0 };
 		return 3;
 	case IORING_OP_FSETXATTR:
-		e[0] = (struct sqe_extra){ SQE_NAME, s->addr, 0, 0 };
-		e[1] = (struct sqe_extra){ SQE_BUF, s->off, s->len, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, name), s->addr, 0, 0 };
+		e[1] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, buf), s->off, s->len, 0 };
 		return 2;
 	case IORING_OP_GETXATTR:
-		e[0] = (struct sqe_extra){ SQE_PATH, s->addr3, 0, 0 };
-		e[1] = (struct sqe_extra){ SQE_NAME, s->addr, 0, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, path), s->addr3, 0, 0 };
+		e[1] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, name), s->addr, 0, 0 };
 		return 2;
 	case IORING_OP_FGETXATTR:
-		e[0] = (struct sqe_extra){ SQE_NAME, s->addr, 0, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, name), s->addr, 0, 0 };
 		return 1;
 	}
 	return 0;
@@ -107,9 +108,10 @@ static unsigned int extras_of_send(const struct k_io_uring_sqe *s, struct sqe_ex
 	unsigned int nr = 0;
 
 	if (!(s->flags & IOSQE_BUFFER_SELECT))
-		e[nr++] = (struct sqe_extra){ SQE_BUF, s->addr, s->len, 0 };
+		e[nr++] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, buf), s->addr, s->len, 0 };
 	if (s->off)
-		e[nr++] = (struct sqe_extra){ SQE_SOCKADDR, s->off, (uint16_t)s->splice_fd_in, 0 };
+		e[nr++] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, sockaddr), s->off,
+					      (uint16_t)s->splice_fd_in, 0 };
 	return nr;
 }
 
@@ -118,39 +120,40 @@ static unsigned int extras_of(const struct k_io_uring_sqe *s, struct sqe_extra *
 	switch (s->opcode) {
 	case IORING_OP_WRITE:
 	case IORING_OP_WRITE_FIXED:
-		e[0] = (struct sqe_extra){ SQE_BUF, s->addr, s->len, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, buf), s->addr, s->len, 0 };
 		return 1;
 	case IORING_OP_WRITEV:
 	case OP_WRITEV_FIXED:
-		e[0] = (struct sqe_extra){ SQE_IOV, s->addr, s->len, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, iov), s->addr, s->len, 0 };
 		return 1;
 	case IORING_OP_READV:
 	case OP_READV_FIXED:
-		e[0] = (struct sqe_extra){ SQE_IOV, s->addr, s->len, CAPTURE_NO_DATA };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, iov), s->addr, s->len,
+					   CAPTURE_NO_DATA };
 		return 1;
 	case IORING_OP_SEND:
 	case IORING_OP_SEND_ZC:
 		return extras_of_send(s, e);
 	case IORING_OP_SENDMSG:
 	case IORING_OP_SENDMSG_ZC:
-		e[0] = (struct sqe_extra){ SQE_MSG, s->addr, 0, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, msg), s->addr, 0, 0 };
 		return 1;
 	case IORING_OP_CONNECT:
 	case OP_BIND:
-		e[0] = (struct sqe_extra){ SQE_SOCKADDR, s->addr, s->off, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, sockaddr), s->addr, s->off, 0 };
 		return 1;
 	case IORING_OP_TIMEOUT:
 	case IORING_OP_LINK_TIMEOUT:
-		e[0] = (struct sqe_extra){ SQE_TIMEOUT, s->addr, 0, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, timeout), s->addr, 0, 0 };
 		return 1;
 	case IORING_OP_TIMEOUT_REMOVE:
-		e[0] = (struct sqe_extra){ SQE_TIMEOUT, s->off, 0, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, timeout), s->off, 0, 0 };
 		return s->op_flags & IORING_TIMEOUT_UPDATE ? 1 : 0;
 	case IORING_OP_FILES_UPDATE:
-		e[0] = (struct sqe_extra){ SQE_FDS, s->addr, s->len, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, fds), s->addr, s->len, 0 };
 		return 1;
 	case IORING_OP_EPOLL_CTL:
-		e[0] = (struct sqe_extra){ SQE_EVENT, s->addr, 0, 0 };
+		e[0] = (struct sqe_extra){ FIELD_OF(io_uring_sqe, event), s->addr, 0, 0 };
 		return 1;
 	}
 	return extras_of_names(s, e);
@@ -183,15 +186,16 @@ static struct value sqe_value(struct capture_job *j, struct ring *ring,
 	unsigned int i, nr = extras_of(s, e);
 	bool fixed = s->flags & IOSQE_FIXED_FILE && (uint32_t)s->fd < ring->nr_files &&
 		     ring->files[s->fd].known;
-	uint64_t extra = CAPTURE_BIT(SQE_REQUEST) | (uint64_t)fixed << SQE_FILE;
+	uint64_t extra = FIELD_BIT(io_uring_sqe, request) | (uint64_t)fixed
+								    << FIELD_OF(io_uring_sqe, file);
 	struct value v;
 
 	for (i = 0; i < nr; i++)
-		extra |= CAPTURE_BIT(e[i].field);
+		extra |= (UINT64_C(1) << e[i].field);
 	v = capture_struct_from(j, t, (const uint8_t *)s, sizeof(*s), extra);
-	*value_field(&v, SQE_REQUEST) = value_uint(ring->next_request);
+	*value_field(&v, FIELD_OF(io_uring_sqe, request)) = value_uint(ring->next_request);
 	if (fixed)
-		put_fixed_file(j, ring, s->fd, value_field(&v, SQE_FILE));
+		put_fixed_file(j, ring, s->fd, value_field(&v, FIELD_OF(io_uring_sqe, file)));
 	for (i = 0; i < nr; i++)
 		capture_push(j, &(struct capture_target){
 					.a = &struct_descs[STRUCT_io_uring_sqe].fields[e[i].field],
@@ -220,7 +224,8 @@ static struct request request_of(struct ring *ring, const struct k_io_uring_sqe 
 static void note_request(struct aio *x, struct request *req, const struct value *sqe)
 {
 	if (req->opcode == IORING_OP_READV || req->opcode == OP_READV_FIXED)
-		req->iov = aio_copy_iov(value_field(sqe, SQE_IOV), &req->nr_iov);
+		req->iov =
+			aio_copy_iov(value_field(sqe, FIELD_OF(io_uring_sqe, iov)), &req->nr_iov);
 	if (!requests_add(&x->requests, req))
 		free(req->iov);
 }
@@ -371,8 +376,10 @@ void ring_give_back_requests(struct aio *x, const struct aio_call *call, struct 
 	if (list->type != VALUE_LIST || ring->p.flags & IORING_SETUP_SQPOLL || taken >= list->count)
 		return;
 	for (i = (uint32_t)taken; i < list->count; i++) {
-		const struct value *user_data = value_field(&list->items[i], SQE_USER_DATA);
-		const struct value *number = value_field(&list->items[i], SQE_REQUEST);
+		const struct value *user_data =
+			value_field(&list->items[i], FIELD_OF(io_uring_sqe, user_data));
+		const struct value *number =
+			value_field(&list->items[i], FIELD_OF(io_uring_sqe, request));
 		uint64_t key[3] = { (uint64_t)ring->pid, ring->number, user_data->u };
 		struct request *req = requests_find_number(&x->requests, key, number->u);
 
@@ -416,16 +423,18 @@ static bool opens_file(const struct request *req)
 static unsigned int result_field(const struct request *req, const struct k_io_uring_cqe *cqe)
 {
 	if (reads_data(req))
-		return cqe->res > 0 ? CQE_BUF : 0;
+		return cqe->res > 0 ? FIELD_OF(io_uring_cqe, buf) : 0;
 	if (opens_file(req))
-		return cqe->res >= 0 ? CQE_OPENED : 0;
+		return cqe->res >= 0 ? FIELD_OF(io_uring_cqe, file) : 0;
 	switch (req->opcode) {
 	case IORING_OP_STATX:
-		return cqe->res == 0 ? CQE_STATX : 0;
+		return cqe->res == 0 ? FIELD_OF(io_uring_cqe, statx) : 0;
 	case IORING_OP_RECVMSG:
-		return cqe->res >= 0 && !(req->flags & IOSQE_BUFFER_SELECT) ? CQE_MSG : 0;
+		return cqe->res >= 0 && !(req->flags & IOSQE_BUFFER_SELECT)
+			       ? FIELD_OF(io_uring_cqe, msg)
+			       : 0;
 	case OP_PIPE:
-		return cqe->res == 0 && !req->file_index ? CQE_FDS : 0;
+		return cqe->res == 0 && !req->file_index ? FIELD_OF(io_uring_cqe, fds) : 0;
 	}
 	return 0;
 }
@@ -439,17 +448,17 @@ static void put_result(struct capture_job *j, const struct request *req,
 	t->addr = req->addr;
 	t->moved_bytes = (uint64_t)cqe->res;
 	switch (t->a - struct_descs[STRUCT_io_uring_cqe].fields) {
-	case CQE_BUF:
+	case FIELD_OF(io_uring_cqe, buf):
 		aio_push_read(j, req, (uint64_t)cqe->res, t);
 		return;
-	case CQE_OPENED:
+	case FIELD_OF(io_uring_cqe, file):
 		if (found_stat(tid, cqe->res, &st))
 			*t->dest = found_file_id(j->c, &st);
 		return;
-	case CQE_STATX:
+	case FIELD_OF(io_uring_cqe, statx):
 		t->addr = req->addr2;
 		break;
-	case CQE_FDS:
+	case FIELD_OF(io_uring_cqe, fds):
 		t->len = 2;
 		break;
 	}
@@ -469,22 +478,22 @@ static struct value cqe_value(struct aio *x, struct capture_job *j, struct ring 
 	struct value v;
 
 	if (req)
-		extra = CAPTURE_BIT(CQE_OPCODE) | CAPTURE_BIT(CQE_REQUEST);
+		extra = FIELD_BIT(io_uring_cqe, opcode) | FIELD_BIT(io_uring_cqe, request);
 	if (field)
-		extra |= CAPTURE_BIT(field);
+		extra |= (UINT64_C(1) << field);
 	if (early)
-		extra |= CAPTURE_BIT(CQE_EARLY);
+		extra |= FIELD_BIT(io_uring_cqe, early);
 	if (direct)
-		extra |= CAPTURE_BIT(CQE_DIRECT);
+		extra |= FIELD_BIT(io_uring_cqe, direct);
 	v = capture_struct_from(j, &t, (const uint8_t *)cqe, sizeof(*cqe), extra);
 	if (early)
-		*value_field(&v, CQE_EARLY) = value_uint(1);
+		*value_field(&v, FIELD_OF(io_uring_cqe, early)) = value_uint(1);
 	if (direct)
-		*value_field(&v, CQE_DIRECT) = value_uint(1);
+		*value_field(&v, FIELD_OF(io_uring_cqe, direct)) = value_uint(1);
 	if (!req)
 		return v;
-	*value_field(&v, CQE_OPCODE) = value_uint(req->opcode);
-	*value_field(&v, CQE_REQUEST) = value_uint(req->number);
+	*value_field(&v, FIELD_OF(io_uring_cqe, opcode)) = value_uint(req->opcode);
+	*value_field(&v, FIELD_OF(io_uring_cqe, request)) = value_uint(req->number);
 	if (field) {
 		t.a = &struct_descs[STRUCT_io_uring_cqe].fields[field];
 		t.dest = value_field(&v, field);

@@ -13,6 +13,7 @@
 #include <sched.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 
 /* The kernel's own, seen by who looks at a call before it is made again. */
 #define ERESTART_FIRST 512
@@ -228,7 +229,7 @@ static bool add_known(const struct value *v, uint64_t *sum)
 		return v->data->kept_bytes == v->data->len_bytes;
 	}
 	for (i = 0; v->type == VALUE_LIST && i < v->count; i++) {
-		const struct value *base = value_field(&v->items[i], IOVEC_BASE);
+		const struct value *base = value_field(&v->items[i], FIELD_OF(iovec, iov_base));
 
 		if (!base || (base->type != VALUE_NULL && !add_known(base, sum)))
 			return false;
@@ -248,7 +249,7 @@ static uint64_t known_bytes(const struct row *row, const struct value *args)
 		if (a->kind == KIND_BUF || a->struct_id == STRUCT_iovec) {
 			(void)add_known(&args[i], &sum);
 		} else if (a->struct_id == STRUCT_msghdr) {
-			iov = value_field(&args[i], MSGHDR_IOV);
+			iov = value_field(&args[i], FIELD_OF(msghdr, msg_iov));
 			if (iov)
 				(void)add_known(iov, &sum);
 		}

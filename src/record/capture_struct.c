@@ -21,6 +21,7 @@
 #include <sys/un.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 
 /* The bytes of a struct that were read. */
@@ -125,7 +126,7 @@ static uint64_t field_len(const struct capture_job *j, const struct view *v, uns
 /* Of a vector that was read into: what it got of the bytes that were moved. */
 static uint64_t vector_share(struct view *v)
 {
-	uint64_t len = field_count(v, IOVEC_LEN);
+	uint64_t len = field_count(v, FIELD_OF(iovec, iov_len));
 
 	if (len > v->moved_bytes)
 		len = v->moved_bytes;
@@ -164,7 +165,8 @@ static void push_field(struct capture_job *j, struct view *v, unsigned int n, st
 			*dest = value_addr(t.addr);
 			return;
 		}
-		t.len = v->flags & CAPTURE_AFTER ? vector_share(v) : field_count(v, IOVEC_LEN);
+		t.len = v->flags & CAPTURE_AFTER ? vector_share(v)
+						 : field_count(v, FIELD_OF(iovec, iov_len));
 	} else {
 		t.len = field_len(j, v, n);
 	}
@@ -226,7 +228,7 @@ static struct value here_struct(struct capture_job *j, const struct view *v, uns
 	};
 
 	if (id_of(v) == STRUCT_mmsghdr && v->flags & CAPTURE_AFTER)
-		inner.moved_bytes = field_count(v, MMSGHDR_LEN);
+		inner.moved_bytes = field_count(v, FIELD_OF(mmsghdr, msg_len));
 	return struct_value(j, &inner, old, 0);
 }
 
@@ -270,16 +272,16 @@ static void fill_field(struct capture_job *j, struct view *v, unsigned int n,
 
 static uint64_t iocb_extras(const struct view *v)
 {
-	uint64_t present = CAPTURE_BIT(IOCB_OBJ);
+	uint64_t present = FIELD_BIT(iocb, obj);
 	uint16_t opcode;
 
 	if (v->len < sizeof(struct k_iocb))
 		return present;
 	memcpy(&opcode, v->bytes + offsetof(struct k_iocb, aio_lio_opcode), sizeof(opcode));
 	if (opcode == IOCB_CMD_PWRITE)
-		present |= CAPTURE_BIT(IOCB_BUF);
+		present |= FIELD_BIT(iocb, buf);
 	else if (opcode == IOCB_CMD_PREADV || opcode == IOCB_CMD_PWRITEV)
-		present |= CAPTURE_BIT(IOCB_IOV);
+		present |= FIELD_BIT(iocb, iov);
 	return present;
 }
 
@@ -294,7 +296,7 @@ static void fill_iocb_extra(struct capture_job *j, struct view *v, unsigned int 
 	};
 	struct k_iocb cb;
 
-	if (n == IOCB_OBJ) {
+	if (n == FIELD_OF(iocb, obj)) {
 		*dest = value_uint(v->addr);
 		return;
 	}
@@ -309,34 +311,34 @@ static void fill_iocb_extra(struct capture_job *j, struct view *v, unsigned int 
 /* Of the fields behind si_code those that the signal's source has set. */
 static uint64_t siginfo_fields(const struct capture_job *j, const struct view *v)
 {
-	uint64_t sender = CAPTURE_BIT(SIGINFO_PID) | CAPTURE_BIT(SIGINFO_UID);
-	uint64_t present =
-		CAPTURE_BIT(SIGINFO_SIGNO) | CAPTURE_BIT(SIGINFO_CODE) | CAPTURE_BIT(SIGINFO_ERRNO);
-	int64_t signo = (int64_t)field_number(v, SIGINFO_SIGNO);
-	int64_t code = (int64_t)field_number(v, SIGINFO_CODE);
+	uint64_t sender = FIELD_BIT(siginfo, si_pid) | FIELD_BIT(siginfo, si_uid);
+	uint64_t present = FIELD_BIT(siginfo, si_signo) | FIELD_BIT(siginfo, si_code) |
+			   FIELD_BIT(siginfo, si_errno);
+	int64_t signo = (int64_t)field_number(v, FIELD_OF(siginfo, si_signo));
+	int64_t code = (int64_t)field_number(v, FIELD_OF(siginfo, si_code));
 
 	if (code == SI_TIMER)
-		return present | CAPTURE_BIT(SIGINFO_VALUE);
+		return present | FIELD_BIT(siginfo, si_value);
 	if (code == SI_USER || code == SI_TKILL)
 		return present | sender;
 	if (code < 0)
-		return present | sender | CAPTURE_BIT(SIGINFO_VALUE);
+		return present | sender | FIELD_BIT(siginfo, si_value);
 	switch (signo) {
 	case SIGCHLD:
-		present |= sender | CAPTURE_BIT(SIGINFO_STATUS);
+		present |= sender | FIELD_BIT(siginfo, si_status);
 		/* waitid leaves them as they were. */
 		if (!j->row || row_class(j->row) != C_WAIT)
-			present |= CAPTURE_BIT(SIGINFO_UTIME) | CAPTURE_BIT(SIGINFO_STIME);
+			present |= FIELD_BIT(siginfo, si_utime) | FIELD_BIT(siginfo, si_stime);
 		break;
 	case SIGILL:
 	case SIGFPE:
 	case SIGSEGV:
 	case SIGBUS:
 	case SIGTRAP:
-		present |= CAPTURE_BIT(SIGINFO_ADDR);
+		present |= FIELD_BIT(siginfo, si_addr);
 		break;
 	case SIGIO:
-		present |= CAPTURE_BIT(SIGINFO_BAND) | CAPTURE_BIT(SIGINFO_FD);
+		present |= FIELD_BIT(siginfo, si_band) | FIELD_BIT(siginfo, si_fd);
 		break;
 	}
 	return present;
@@ -363,7 +365,7 @@ static uint64_t wanted_fields(const struct capture_job *j, const struct view *v)
 
 	for (n = 0; n < v->desc->nr_fields; n++) {
 		if (wants_field(v, n))
-			wanted |= CAPTURE_BIT(n);
+			wanted |= (UINT64_C(1) << n);
 	}
 	if (id_of(v) == STRUCT_iocb)
 		wanted |= iocb_extras(v);
@@ -501,25 +503,29 @@ void capture_finish_ptrs(struct capture_job *j, struct capture_target *t)
 	}
 }
 
+/* An entry of either kind is filled in by the numbers of dirent64. */
+_Static_assert(FIELD_OF(dirent64, d_type) == FIELD_OF(dirent_old, d_type), "dirent_old");
+_Static_assert(FIELD_OF(dirent64, d_name) == FIELD_OF(dirent_old, d_name), "dirent_old");
+
 /* Packed records. */
 
 static struct value dirent_from(struct capture_job *j, const struct struct_desc *desc,
 				const uint8_t *rec, size_t reclen)
 {
 	const struct field_place *places = desc->places();
-	size_t name_at = places[DIRENT_NAME].offset_bytes,
-	       type_at = places[DIRENT_TYPE].offset_bytes;
-	struct value v = value_struct(j->c->arena, CAPTURE_BIT(desc->nr_fields) - 1);
+	size_t name_at = places[FIELD_OF(dirent64, d_name)].offset_bytes,
+	       type_at = places[FIELD_OF(dirent64, d_type)].offset_bytes;
+	struct value v = value_struct(j->c->arena, (UINT64_C(1) << desc->nr_fields) - 1);
 	struct value *items = v.fields->items;
 
 	/* In the old layout the type is the last byte of the record. */
 	if (type_at == OFFSET_NONE)
 		type_at = reclen - 1;
-	items[DIRENT_INO] = value_uint(capture_number(rec, 8, false));
-	items[DIRENT_OFF] = value_uint(capture_number(rec + 8, 8, true));
-	items[DIRENT_RECLEN] = value_uint(reclen);
-	items[DIRENT_TYPE] = value_uint(rec[type_at]);
-	items[DIRENT_NAME] = here_string(j, rec + name_at, reclen - name_at);
+	items[FIELD_OF(dirent64, d_ino)] = value_uint(capture_number(rec, 8, false));
+	items[FIELD_OF(dirent64, d_off)] = value_uint(capture_number(rec + 8, 8, true));
+	items[FIELD_OF(dirent64, d_reclen)] = value_uint(reclen);
+	items[FIELD_OF(dirent64, d_type)] = value_uint(rec[type_at]);
+	items[FIELD_OF(dirent64, d_name)] = here_string(j, rec + name_at, reclen - name_at);
 	return v;
 }
 
@@ -541,7 +547,7 @@ static struct value *list_room(struct capture_job *j, struct value *list)
 void capture_finish_dirents(struct capture_job *j, struct capture_target *t)
 {
 	const struct struct_desc *desc = &struct_descs[t->a->struct_id];
-	size_t least = desc->places()[DIRENT_NAME].offset_bytes + 1u, at = 0;
+	size_t least = desc->places()[FIELD_OF(dirent64, d_name)].offset_bytes + 1u, at = 0;
 	uint64_t left = t->len - t->done;
 
 	if (!t->done && t->got)
@@ -570,11 +576,12 @@ static void cmsg_from(struct capture_job *j, const struct k_cmsghdr *h, const ui
 {
 	size_t len = (size_t)h->cmsg_len - sizeof(*h), i;
 	bool fds = h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS;
-	unsigned int last = fds ? CMSGHDR_FDS : CMSGHDR_DATA;
+	unsigned int last = fds ? FIELD_OF(cmsghdr, fds) : FIELD_OF(cmsghdr, cmsg_data);
 	struct value *items, list;
 
-	*dest = value_struct(j->c->arena, CAPTURE_BIT(CMSGHDR_LEN) | CAPTURE_BIT(CMSGHDR_LEVEL) |
-						  CAPTURE_BIT(CMSGHDR_TYPE) | CAPTURE_BIT(last));
+	*dest = value_struct(j->c->arena,
+			     FIELD_BIT(cmsghdr, cmsg_len) | FIELD_BIT(cmsghdr, cmsg_level) |
+				     FIELD_BIT(cmsghdr, cmsg_type) | (UINT64_C(1) << last));
 	items = dest->fields->items;
 	items[0] = value_uint(h->cmsg_len);
 	items[1] = value_int(h->cmsg_level);
@@ -615,7 +622,7 @@ void capture_finish_cmsgs(struct capture_job *j, struct capture_target *t)
 static struct value *sockaddr_fields(struct capture_job *j, struct value *dest, uint16_t family,
 				     uint64_t present)
 {
-	*dest = value_struct(j->c->arena, present | CAPTURE_BIT(SOCKADDR_FAMILY));
+	*dest = value_struct(j->c->arena, present | FIELD_BIT(sockaddr, family));
 	dest->fields->items[0] = value_int(family);
 	return dest->fields->items + 1;
 }
@@ -632,10 +639,10 @@ static void put_unix(struct capture_job *j, struct capture_target *t, uint16_t f
 		(void)sockaddr_fields(j, t->dest, family, 0);
 	} else if (path[0]) {
 		len = strnlen(path, len);
-		items = sockaddr_fields(j, t->dest, family, CAPTURE_BIT(SOCKADDR_PATH));
+		items = sockaddr_fields(j, t->dest, family, FIELD_BIT(sockaddr, path));
 		items[0] = value_bytes(j->c->arena, arena_memdup0(j->c->arena, path, len), len);
 	} else {
-		items = sockaddr_fields(j, t->dest, family, CAPTURE_BIT(SOCKADDR_ADDRESS));
+		items = sockaddr_fields(j, t->dest, family, FIELD_BIT(sockaddr, address));
 		name = arena_memdup0(j->c->arena, path, len);
 		name[0] = '@';
 		items[0] = value_bytes(j->c->arena, name, len);
@@ -663,7 +670,7 @@ static void put_inet(struct capture_job *j, struct capture_target *t, uint16_t f
 				       in6.sin6_scope_id);
 	}
 	items = sockaddr_fields(j, t->dest, family,
-				CAPTURE_BIT(SOCKADDR_PORT) | CAPTURE_BIT(SOCKADDR_ADDRESS));
+				FIELD_BIT(sockaddr, port) | FIELD_BIT(sockaddr, address));
 	items[0] = value_uint(ntohs(port));
 	items[1] = value_bytes(j->c->arena, arena_memdup0(j->c->arena, text, strlen(text)),
 			       strlen(text));
@@ -686,7 +693,7 @@ void capture_finish_sockaddr(struct capture_job *j, struct capture_target *t)
 		put_inet(j, t, family);
 	} else {
 		len = t->got - sizeof(family);
-		items = sockaddr_fields(j, t->dest, family, CAPTURE_BIT(SOCKADDR_RAW));
+		items = sockaddr_fields(j, t->dest, family, FIELD_BIT(sockaddr, raw));
 		items[0] = value_bytes(j->c->arena,
 				       arena_memdup0(j->c->arena, t->local + sizeof(family), len),
 				       len);

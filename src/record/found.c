@@ -15,6 +15,7 @@
 #include "base/banned.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "model/fields.h"
 #include "record/capture_inside.h"
 
 /* FUTEX_PRIVATE_FLAG and FUTEX2_PRIVATE: the word is in this address space alone. */
@@ -99,15 +100,15 @@ bool found_is_read_end(pid_t tid, int fd)
 
 struct value found_file_id(struct capture *c, const struct stat *st)
 {
-	struct value v = value_struct(
-		c->arena, CAPTURE_BIT(FILE_ID_DEV) | CAPTURE_BIT(FILE_ID_INO) |
-				  CAPTURE_BIT(FILE_ID_MODE) | CAPTURE_BIT(FILE_ID_SIZE));
+	struct value v =
+		value_struct(c->arena, FIELD_BIT(file_id, dev) | FIELD_BIT(file_id, ino) |
+					       FIELD_BIT(file_id, mode) | FIELD_BIT(file_id, size));
 
 	c->is_own_open |= st->st_ino == c->own_ino && st->st_dev == c->own_dev;
-	v.fields->items[FILE_ID_DEV] = value_uint(st->st_dev);
-	v.fields->items[FILE_ID_INO] = value_uint(st->st_ino);
-	v.fields->items[FILE_ID_MODE] = value_uint(st->st_mode);
-	v.fields->items[FILE_ID_SIZE] = value_uint((uint64_t)st->st_size);
+	v.fields->items[FIELD_OF(file_id, dev)] = value_uint(st->st_dev);
+	v.fields->items[FIELD_OF(file_id, ino)] = value_uint(st->st_ino);
+	v.fields->items[FIELD_OF(file_id, mode)] = value_uint(st->st_mode);
+	v.fields->items[FIELD_OF(file_id, size)] = value_uint((uint64_t)st->st_size);
 	return v;
 }
 
@@ -219,13 +220,13 @@ static struct value futex_key(struct found *f, struct capture *c, pid_t tid, uin
 	/* In a map that is not shared a futex is private, whatever the call says. */
 	if (word.is_private || !area.shared) {
 		v = value_struct(c->arena,
-				 CAPTURE_BIT(FUTEX_KEY_SPACE) | CAPTURE_BIT(FUTEX_KEY_ADDR));
+				 FIELD_BIT(futex_key, space) | FIELD_BIT(futex_key, addr));
 		v.fields->items[0] = value_uint(space);
 		v.fields->items[1] = value_uint(word.addr);
 		return v;
 	}
-	v = value_struct(c->arena, CAPTURE_BIT(FUTEX_KEY_DEV) | CAPTURE_BIT(FUTEX_KEY_INO) |
-					   CAPTURE_BIT(FUTEX_KEY_OFFSET));
+	v = value_struct(c->arena, FIELD_BIT(futex_key, dev) | FIELD_BIT(futex_key, ino) |
+					   FIELD_BIT(futex_key, offset));
 	v.fields->items[0] = value_uint(area.dev);
 	v.fields->items[1] = value_uint(area.ino);
 	v.fields->items[2] = value_uint(area.offset + (word.addr - area.start));
@@ -258,8 +259,8 @@ static bool find_word(const struct row *row, const struct value *args, unsigned 
 
 			if (v->type != VALUE_LIST || n >= v->count)
 				return false;
-			addr = value_field(&v->items[n], FUTEX_WAITV_UADDR);
-			flags = value_field(&v->items[n], FUTEX_WAITV_FLAGS);
+			addr = value_field(&v->items[n], FIELD_OF(futex_waitv, uaddr));
+			flags = value_field(&v->items[n], FIELD_OF(futex_waitv, flags));
 			if (!addr || !flags)
 				return false;
 			*ret = (struct futex_word){ addr->u, flags->u & FUTEX_PRIVATE_BIT };
@@ -300,8 +301,8 @@ static struct value cloned_pidfd(struct capture *c, const struct row *row, const
 
 		if (row->args[i].struct_id != STRUCT_clone_args)
 			continue;
-		flags = value_field(&args[i], CLONE_ARGS_FLAGS);
-		at = value_field(&args[i], CLONE_ARGS_PIDFD);
+		flags = value_field(&args[i], FIELD_OF(clone_args, flags));
+		at = value_field(&args[i], FIELD_OF(clone_args, pidfd));
 		if (flags && at && flags->u & CLONE_PIDFD &&
 		    capture_read(c, at->u, &fd, sizeof(fd)) == sizeof(fd))
 			return value_int(fd);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "record/capture_inside.h"
 #include "record/tree_inside.h"
 
@@ -361,8 +362,8 @@ static bool flags_of(const struct arg *a, const struct value *v, const struct ar
 		     uint64_t *ret)
 {
 	if (a->struct_id == STRUCT_open_how) {
-		a = &struct_descs[STRUCT_open_how].fields[0];
-		v = value_field(v, 0);
+		a = &struct_descs[STRUCT_open_how].fields[FIELD_OF(open_how, flags)];
+		v = value_field(v, FIELD_OF(open_how, flags));
 	}
 	if (a->kind != KIND_FLAGS || !v || v->type != VALUE_INT)
 		return false;
@@ -393,8 +394,6 @@ static bool removes_directory(const struct row *row, const struct value *args)
 	return row->id == SC_rmdir ||
 	       (row->id == SC_unlinkat && args[2].type == VALUE_INT && args[2].u & AT_REMOVEDIR);
 }
-
-#define OPEN_HOW_RESOLVE 2
 
 /* Of a call that opens, runs, moves or links: might what the file holds change from then on? */
 static bool may_write(const struct row *row, const struct value *args)
@@ -432,9 +431,10 @@ static bool resolves_otherwise(const struct row *row, const struct value *args)
 	unsigned int i;
 
 	for (i = 0; i < row->nr_args; i++) {
-		const struct value *resolve = row->args[i].struct_id == STRUCT_open_how
-						      ? value_field(&args[i], OPEN_HOW_RESOLVE)
-						      : NULL;
+		const struct value *resolve =
+			row->args[i].struct_id == STRUCT_open_how
+				? value_field(&args[i], FIELD_OF(open_how, resolve))
+				: NULL;
 
 		if (resolve && resolve->type == VALUE_INT && resolve->u)
 			return true;
@@ -478,7 +478,9 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 		tree_later_need_all(t);
 	if (a->kind == KIND_SOCKADDR) {
 		q.follow = true;
-		return path_of(value_field(&args[i], SOCKADDR_PATH), &q) ? touch_path(t, &q) : 0;
+		return path_of(value_field(&args[i], FIELD_OF(sockaddr, path)), &q)
+			       ? touch_path(t, &q)
+			       : 0;
 	}
 	if (i && row->args[i - 1].kind == KIND_DIRFD && args[i - 1].type == VALUE_INT)
 		start_at(&q, args[i - 1].i);
@@ -492,9 +494,10 @@ static unsigned int touch_arg(struct tree *t, pid_t tid, const struct row *row,
 /* A request of io_uring is a call of its own. */
 static void touch_request(struct tree *t, pid_t tid, const struct value *sqe)
 {
-	const struct value *opcode = value_field(sqe, SQE_OPCODE), *fd = value_field(sqe, SQE_FD);
-	const struct value *len = value_field(sqe, SQE_LEN);
-	const struct value *flags = value_field(sqe, SQE_OP_FLAGS);
+	const struct value *opcode = value_field(sqe, FIELD_OF(io_uring_sqe, opcode)),
+			   *fd = value_field(sqe, FIELD_OF(io_uring_sqe, fd));
+	const struct value *len = value_field(sqe, FIELD_OF(io_uring_sqe, len));
+	const struct value *flags = value_field(sqe, FIELD_OF(io_uring_sqe, op_flags));
 	struct walk_request q = { .tid = tid, .base = WALK_FROM_CWD };
 	bool two;
 
@@ -509,19 +512,22 @@ static void touch_request(struct tree *t, pid_t tid, const struct value *sqe)
 	start_at(&q, fd->i);
 	if (opcode->u == IORING_OP_SETXATTR || opcode->u == IORING_OP_GETXATTR)
 		start_at(&q, AT_FDCWD);
-	if (opcode->u != IORING_OP_SYMLINKAT && path_of(value_field(sqe, SQE_PATH), &q))
+	if (opcode->u != IORING_OP_SYMLINKAT &&
+	    path_of(value_field(sqe, FIELD_OF(io_uring_sqe, path)), &q))
 		(void)touch_path(t, &q);
 	q.follow = false;
 	start_at(&q, two ? (int32_t)len->u : fd->i);
-	if (path_of(value_field(sqe, SQE_PATH2), &q))
+	if (path_of(value_field(sqe, FIELD_OF(io_uring_sqe, path2)), &q))
 		(void)touch_path(t, &q);
 	if (opcode->u == IORING_OP_RENAMEAT || opcode->u == IORING_OP_SYMLINKAT)
 		unsettle(t, tid);
 	else if (opcode->u == IORING_OP_UNLINKAT && flags->u & AT_REMOVEDIR)
 		unsettle_base(t, tid);
 	start_at(&q, AT_FDCWD);
-	if (value_field(sqe, SQE_SOCKADDR) &&
-	    path_of(value_field(value_field(sqe, SQE_SOCKADDR), SOCKADDR_PATH), &q))
+	if (value_field(sqe, FIELD_OF(io_uring_sqe, sockaddr)) &&
+	    path_of(value_field(value_field(sqe, FIELD_OF(io_uring_sqe, sockaddr)),
+				FIELD_OF(sockaddr, path)),
+		    &q))
 		(void)touch_path(t, &q);
 }
 

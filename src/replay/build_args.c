@@ -10,6 +10,7 @@
 
 #include "base/banned.h"
 #include "base/privileged.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 #include "plan/refs.h"
 #include "replay/calls.h"
@@ -322,8 +323,8 @@ void *build_iovecs(struct builder *b, const struct value *list, uint64_t nr, boo
 		return NULL;
 	for (i = 0; i < count; i++) {
 		static const struct value none = { .type = VALUE_NONE };
-		const struct value *base = value_field(&list->items[i], 0);
-		const struct value *len = value_field(&list->items[i], 1);
+		const struct value *base = value_field(&list->items[i], FIELD_OF(iovec, iov_base));
+		const struct value *len = value_field(&list->items[i], FIELD_OF(iovec, iov_len));
 		uint64_t room = 0, want = len ? build_uint(len) : 0;
 
 		if (!len && base && base->type == VALUE_DATA)

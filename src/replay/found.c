@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/banned.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 #include "plan/result.h"
 #include "replay/inside.h"
@@ -287,16 +288,17 @@ static bool put_vector(struct arena *arena, const struct run_found *f, const uin
 		return false;
 	list = value_list(arena, v->count);
 	for (i = 0; i < v->count; i++) {
-		const struct value *room = value_field(&v->items[i], 1);
+		const struct value *room = value_field(&v->items[i], FIELD_OF(iovec, iov_len));
 		uint64_t len, kept = f->kept_bytes > done ? f->kept_bytes - done : 0;
 
 		if (!room || room->type != VALUE_INT)
 			return false;
 		len = f->len_bytes - done < room->u ? f->len_bytes - done : room->u;
-		list.items[i] = value_struct(arena, 3);
-		*value_field(&list.items[i], 0) =
+		list.items[i] =
+			value_struct(arena, FIELD_BIT(iovec, iov_base) | FIELD_BIT(iovec, iov_len));
+		*value_field(&list.items[i], FIELD_OF(iovec, iov_base)) =
 			put_data(arena, bytes + done, kept < len ? kept : len, len);
-		*value_field(&list.items[i], 1) = *room;
+		*value_field(&list.items[i], FIELD_OF(iovec, iov_len)) = *room;
 		done += len;
 	}
 	*v = list;

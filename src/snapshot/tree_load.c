@@ -7,6 +7,7 @@
 
 #include "base/banned.h"
 #include "base/mem.h"
+#include "model/fields.h"
 #include "model/tree_stat.h"
 #include "snapshot/tree_inside.h"
 
@@ -181,15 +182,15 @@ static int load_xattrs(struct loader *l, const struct value *v, struct snapshot_
 	for (i = 0; i < v->count; i++) {
 		struct snapshot_xattr *x = &list[e->nr_xattrs];
 
-		r = load_string(l, value_field(&v->items[i], 0), SNAPSHOT_NAME_MAX,
-				"an attribute's name");
+		r = load_string(l, value_field(&v->items[i], FIELD_OF(xattr, name)),
+				SNAPSHOT_NAME_MAX, "an attribute's name");
 		if (r < 0)
 			return r;
 		if (!r)
 			continue;
 		x->name = arena_memdup0(&l->s->arena, l->text.data, l->text.len);
-		r = load_text(l, value_field(&v->items[i], 1), XATTR_VALUE_MAX_BYTES,
-			      "an attribute");
+		r = load_text(l, value_field(&v->items[i], FIELD_OF(xattr, value)),
+			      XATTR_VALUE_MAX_BYTES, "an attribute");
 		if (r < 0)
 			return r;
 		if (!r)

@@ -19,6 +19,7 @@
 #include <sys/un.h>
 
 #include "capture_rig.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 #include "record/capture_inside.h"
 
@@ -821,12 +822,14 @@ static void test_io_submit(void **state)
 	pointers[3] = 0x33;
 	CALL(SC_io_submit, 0x7000, 4, U(put(0, pointers, sizeof(pointers))));
 	assert_int_equal(args[2].count, 4);
-	assert_int_equal(value_field(&args[2].items[0], IOCB_OBJ)->u, pointers[0]);
+	assert_int_equal(value_field(&args[2].items[0], FIELD_OF(iocb, obj))->u, pointers[0]);
 	HAS("buf=\"data\"}");
 	HAS("iov=[{iov_base=\"vec\", iov_len=3}]}");
 	/* What will be read into is not there yet. */
-	assert_int_equal(value_field(&value_field(&args[2].items[2], IOCB_IOV)->items[0], 0)->type,
-			 VALUE_ADDR);
+	assert_int_equal(
+		value_field(&value_field(&args[2].items[2], FIELD_OF(iocb, iov))->items[0], 0)
+			->type,
+		VALUE_ADDR);
 	assert_int_equal(args[2].items[3].type, VALUE_ADDR);
 	/* The pointers, the blocks, the data and vectors, the data of the vectors. */
 	assert_int_equal(nr_reads, 4);
@@ -922,41 +925,27 @@ static void assert_field(enum struct_id id, unsigned int n, const char *name)
 	assert_string_equal(struct_descs[id].fields[n].name, name);
 }
 
+/* Of every struct: that the numbers of model/fields.h are the places in the table. */
 static void test_field_numbers(void **state)
 {
 	(void)state;
-	assert_field(STRUCT_dirent64, DIRENT_NAME, "d_name");
-	assert_field(STRUCT_dirent_old, DIRENT_NAME, "d_name");
-	assert_field(STRUCT_dirent_old, DIRENT_TYPE, "d_type");
-	assert_field(STRUCT_sockaddr, SOCKADDR_RAW, "raw");
-	assert_field(STRUCT_sockaddr, SOCKADDR_PATH, "path");
-	assert_field(STRUCT_msghdr, MSGHDR_IOV, "msg_iov");
-	assert_field(STRUCT_msghdr, MSGHDR_CONTROL, "msg_control");
-	assert_field(STRUCT_msghdr, MSGHDR_CONTROLLEN, "msg_controllen");
-	assert_field(STRUCT_mmsghdr, MMSGHDR_LEN, "msg_len");
-	assert_field(STRUCT_cmsghdr, CMSGHDR_FDS, "fds");
-	assert_field(STRUCT_cmsghdr, CMSGHDR_DATA, "cmsg_data");
-	assert_field(STRUCT_iovec, IOVEC_LEN, "iov_len");
-	assert_field(STRUCT_iocb, IOCB_OPCODE, "aio_lio_opcode");
-	assert_field(STRUCT_iocb, IOCB_AIO_BUF, "aio_buf");
-	assert_field(STRUCT_iocb, IOCB_NBYTES, "aio_nbytes");
-	assert_field(STRUCT_iocb, IOCB_BUF, "buf");
-	assert_field(STRUCT_iocb, IOCB_IOV, "iov");
-	assert_field(STRUCT_io_event, IO_EVENT_OPCODE, "opcode");
-	assert_field(STRUCT_io_event, IO_EVENT_BUF, "buf");
-	assert_field(STRUCT_io_uring_sqe, SQE_REQUEST, "request");
-	assert_field(STRUCT_io_uring_sqe, SQE_USER_DATA, "user_data");
-	assert_field(STRUCT_io_uring_sqe, SQE_FILE, "file");
-	assert_field(STRUCT_io_uring_sqe, SQE_EVENT, "event");
-	assert_field(STRUCT_io_uring_sqe, SQE_MSG, "msg");
-	assert_field(STRUCT_io_uring_cqe, CQE_MSG, "msg");
-	assert_field(STRUCT_io_uring_cqe, CQE_OPENED, "file");
-	assert_field(STRUCT_file_id, FILE_ID_SIZE, "size");
-	assert_field(STRUCT_futex_key, FUTEX_KEY_OFFSET, "offset");
-	assert_field(STRUCT_futex_waitv, FUTEX_WAITV_FLAGS, "flags");
-	assert_field(STRUCT_clone_args, CLONE_ARGS_PIDFD, "pidfd");
-	assert_field(STRUCT_siginfo, SIGINFO_FD, "si_fd");
-	assert_field(STRUCT_siginfo, SIGINFO_STATUS, "si_status");
+#define STRUCT(name_, ctype)                                                                       \
+	{                                                                                          \
+		enum struct_id id = STRUCT_##name_;                                                \
+		unsigned int n = 0;
+#define FIELD(member, name_, ...) assert_field(id, n++, #name_);
+#define EXTRA(name_, ...) assert_field(id, n++, #name_);
+#define END_STRUCT                                                                                 \
+	assert_int_equal(n, struct_descs[id].nr_fields);                                           \
+	}
+#include "model/structs.def"
+#undef STRUCT
+#undef FIELD
+#undef EXTRA
+#undef END_STRUCT
+	assert_field(STRUCT_sockaddr, FIELD_OF(sockaddr, raw), "raw");
+	assert_field(STRUCT_siginfo, FIELD_OF(siginfo, si_fd), "si_fd");
+	assert_field(STRUCT_stat, FIELD_OF(stat, st_mtime), "st_mtime");
 }
 
 /* What capture takes for granted. */

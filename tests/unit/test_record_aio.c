@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 
 #include "capture_rig.h"
+#include "model/fields.h"
 #include "model/kernel_structs.h"
 #include "record/aio.h"
 #include "record/aio_requests.h"
@@ -208,20 +209,20 @@ static void test_aio(void **state)
 		pointers[i] = U(put(i * 64, &cb[i], sizeof(cb[i])));
 	}
 	assert_int_equal(MAKE(SC_io_submit, ctx, 3, U(put(800, pointers, sizeof(pointers)))), 3);
-	assert_bytes(field(&args[2].items[2], IOCB_BUF), "new");
+	assert_bytes(field(&args[2].items[2], FIELD_OF(iocb, buf)), "new");
 	/* What the kernel was told once may be forgotten. */
 	memset(room + 400, 0, sizeof(iov));
 	memset(room, 0, sizeof(cb));
 	assert_int_equal(MAKE(SC_io_getevents, ctx, 3, 3, U(room + 1000), 0), 3);
 	for (i = 0; i < 3; i++) {
 		const struct value *ev = &args[3].items[i];
-		uint64_t opcode = field(ev, IO_EVENT_OPCODE)->u;
+		uint64_t opcode = field(ev, FIELD_OF(io_event, opcode))->u;
 
 		seen |= 1u << opcode;
 		if (opcode == IOCB_CMD_PWRITE)
-			assert_null(value_field(ev, IO_EVENT_BUF));
+			assert_null(value_field(ev, FIELD_OF(io_event, buf)));
 		else
-			assert_bytes(field(ev, IO_EVENT_BUF), "hello, world");
+			assert_bytes(field(ev, FIELD_OF(io_event, buf)), "hello, world");
 	}
 	assert_int_equal(seen, 1 << IOCB_CMD_PREAD | 1 << IOCB_CMD_PREADV | 1 << IOCB_CMD_PWRITE);
 	(void)syscall(SYS_io_destroy, ctx);
@@ -324,26 +325,26 @@ static void test_uring_data(void **state)
 	sqe->len = 7;
 	enter(&u, 1, 1);
 	assert_int_equal(args[6].count, 1);
-	assert_bytes(field(&args[6].items[0], SQE_BUF), "written");
-	assert_int_equal(field(&args[6].items[0], SQE_REQUEST)->u, 0);
+	assert_bytes(field(&args[6].items[0], FIELD_OF(io_uring_sqe, buf)), "written");
+	assert_int_equal(field(&args[6].items[0], FIELD_OF(io_uring_sqe, request))->u, 0);
 	cqe = only_completion(&u);
-	assert_int_equal(field(cqe, CQE_OPCODE)->u, IORING_OP_WRITE);
-	assert_null(value_field(cqe, CQE_BUF));
+	assert_int_equal(field(cqe, FIELD_OF(io_uring_cqe, opcode))->u, IORING_OP_WRITE);
+	assert_null(value_field(cqe, FIELD_OF(io_uring_cqe, buf)));
 
 	sqe = add_sqe(&u, IORING_OP_READ, fd);
 	sqe->addr = U(room + 1100);
 	sqe->len = 50;
 	enter(&u, 1, 1);
-	assert_null(value_field(&args[6].items[0], SQE_BUF));
-	assert_bytes(field(only_completion(&u), CQE_BUF), "written");
-	assert_int_equal(field(only_completion(&u), CQE_REQUEST)->u, 1);
+	assert_null(value_field(&args[6].items[0], FIELD_OF(io_uring_sqe, buf)));
+	assert_bytes(field(only_completion(&u), FIELD_OF(io_uring_cqe, buf)), "written");
+	assert_int_equal(field(only_completion(&u), FIELD_OF(io_uring_cqe, request))->u, 1);
 
 	sqe = add_sqe(&u, IORING_OP_READV, fd);
 	sqe->addr = U(put(1200, iov, sizeof(iov)));
 	sqe->len = 2;
 	enter(&u, 1, 1);
-	assert_int_equal(field(&args[6].items[0], SQE_IOV)->count, 2);
-	assert_bytes(field(only_completion(&u), CQE_BUF), "written");
+	assert_int_equal(field(&args[6].items[0], FIELD_OF(io_uring_sqe, iov))->count, 2);
+	assert_bytes(field(only_completion(&u), FIELD_OF(io_uring_cqe, buf)), "written");
 	close_uring(&u);
 	(void)close(fd);
 }
@@ -383,10 +384,11 @@ static void test_uring_names(void **state)
 	sqe->addr = U(put(1000, scratch_path("file"), strlen(scratch_path("file")) + 1));
 	sqe->open_flags = O_RDONLY | O_CLOEXEC;
 	enter(&u, 1, 1);
-	assert_bytes(field(&args[6].items[0], SQE_PATH), scratch_path("file"));
+	assert_bytes(field(&args[6].items[0], FIELD_OF(io_uring_sqe, path)), scratch_path("file"));
 	cqe = only_completion(&u);
 	assert_int_equal(stat(scratch_path("file"), &st), 0);
-	assert_int_equal(field(field(cqe, CQE_OPENED), FILE_ID_INO)->u, st.st_ino);
+	assert_int_equal(field(field(cqe, FIELD_OF(io_uring_cqe, file)), FIELD_OF(file_id, ino))->u,
+			 st.st_ino);
 	(void)close((int)field(cqe, 1)->i);
 
 	sqe = add_sqe(&u, IORING_OP_STATX, AT_FDCWD);
@@ -394,7 +396,8 @@ static void test_uring_names(void **state)
 	sqe->off = U(room + 3000);
 	sqe->len = 0x7ff;
 	enter(&u, 1, 1);
-	assert_int_equal(field(only_completion(&u), CQE_STATX)->type, VALUE_STRUCT);
+	assert_int_equal(field(only_completion(&u), FIELD_OF(io_uring_cqe, statx))->type,
+			 VALUE_STRUCT);
 	close_uring(&u);
 }
 
@@ -413,7 +416,7 @@ static void test_uring_late_completion(void **state)
 	assert_int_equal(args[6].count, 2);
 	enter(&u, 1, 3);
 	assert_int_equal(args[6].count, 1);
-	assert_int_equal(field(&args[6].items[0], SQE_USER_DATA)->u, 0x102);
+	assert_int_equal(field(&args[6].items[0], FIELD_OF(io_uring_sqe, user_data))->u, 0x102);
 	enter(&u, 0, 0);
 	assert_int_equal(args[6].count, 0);
 	assert_int_equal(args[7].count, 0);
@@ -433,8 +436,8 @@ static void test_uring_early_completion(void **state)
 	(void)add_sqe(&u, IORING_OP_NOP, -1);
 	enter(&u, 1, 2);
 	assert_int_equal(args[7].count, 2);
-	assert_int_equal(field(&args[7].items[0], CQE_EARLY)->u, 1);
-	assert_null(value_field(&args[7].items[1], CQE_EARLY));
+	assert_int_equal(field(&args[7].items[0], FIELD_OF(io_uring_cqe, early))->u, 1);
+	assert_null(value_field(&args[7].items[1], FIELD_OF(io_uring_cqe, early)));
 	close_uring(&u);
 }
 
@@ -457,8 +460,11 @@ static void test_uring_fixed_files(void **state)
 	sqe->addr = U(room + 2000);
 	sqe->len = 50;
 	enter(&u, 1, 1);
-	assert_int_equal(field(field(&args[6].items[0], SQE_FILE), FILE_ID_INO)->u, st.st_ino);
-	assert_bytes(field(only_completion(&u), CQE_BUF), "fixed");
+	assert_int_equal(field(field(&args[6].items[0], FIELD_OF(io_uring_sqe, file)),
+			       FIELD_OF(file_id, ino))
+				 ->u,
+			 st.st_ino);
+	assert_bytes(field(only_completion(&u), FIELD_OF(io_uring_cqe, buf)), "fixed");
 	close_uring(&u);
 	(void)close(fd);
 }
@@ -531,12 +537,12 @@ static void test_files(void **state)
 	(void)state;
 	assert_int_equal(fstat(fd, &st), 0);
 	v = ASK(SC_openat, fd, 3, 0, 0, 0);
-	assert_int_equal(field(&v, FILE_ID_DEV)->u, st.st_dev);
-	assert_int_equal(field(&v, FILE_ID_INO)->u, st.st_ino);
-	assert_int_equal(field(&v, FILE_ID_MODE)->u, S_IFREG | 0600);
-	assert_int_equal(field(&v, FILE_ID_SIZE)->u, 5);
+	assert_int_equal(field(&v, FIELD_OF(file_id, dev))->u, st.st_dev);
+	assert_int_equal(field(&v, FIELD_OF(file_id, ino))->u, st.st_ino);
+	assert_int_equal(field(&v, FIELD_OF(file_id, mode))->u, S_IFREG | 0600);
+	assert_int_equal(field(&v, FIELD_OF(file_id, size))->u, 5);
 	v = ASK(SC_mmap, 0x1000, 0, 4096, 1, MAP_PRIVATE, (uint64_t)fd, 0);
-	assert_int_equal(field(&v, FILE_ID_INO)->u, st.st_ino);
+	assert_int_equal(field(&v, FIELD_OF(file_id, ino))->u, st.st_ino);
 	v = ASK(SC_mmap, 0x1000, 0, 4096, 1, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)fd, 0);
 	assert_int_equal(v.type, VALUE_NONE);
 	(void)close(fd);
@@ -558,15 +564,15 @@ static void test_futexes(void **state)
 	assert_true(shared != MAP_FAILED);
 	/* Private by the call, private by the map, shared by the map. */
 	v = ASK(SC_futex_op_wake, 0, U(room + 8), 0x81, 1);
-	assert_int_equal(field(&v, FUTEX_KEY_SPACE)->u, 42);
-	assert_int_equal(field(&v, FUTEX_KEY_ADDR)->u, U(room + 8));
+	assert_int_equal(field(&v, FIELD_OF(futex_key, space))->u, 42);
+	assert_int_equal(field(&v, FIELD_OF(futex_key, addr))->u, U(room + 8));
 	v = ASK(SC_futex_op_wake, 0, U(room + 8), 0x1, 1);
-	assert_int_equal(field(&v, FUTEX_KEY_SPACE)->u, 42);
+	assert_int_equal(field(&v, FIELD_OF(futex_key, space))->u, 42);
 	v = ASK(SC_futex_op_wake, 0, U(shared + 8), 0x1, 1);
-	assert_null(value_field(&v, FUTEX_KEY_SPACE));
-	assert_int_equal(field(&v, FUTEX_KEY_DEV)->u, st.st_dev);
-	assert_int_equal(field(&v, FUTEX_KEY_INO)->u, st.st_ino);
-	assert_int_equal(field(&v, FUTEX_KEY_OFFSET)->u, 2 * PAGE + 8);
+	assert_null(value_field(&v, FIELD_OF(futex_key, space)));
+	assert_int_equal(field(&v, FIELD_OF(futex_key, dev))->u, st.st_dev);
+	assert_int_equal(field(&v, FIELD_OF(futex_key, ino))->u, st.st_ino);
+	assert_int_equal(field(&v, FIELD_OF(futex_key, offset))->u, 2 * PAGE + 8);
 	v = ASK(SC_futex_op_wake, 0, 8, 0x1, 1);
 	assert_int_equal(v.type, VALUE_NONE);
 	(void)munmap(shared, PAGE);
@@ -581,10 +587,10 @@ static void test_many_futexes(void **state)
 	(void)state;
 	v = ASK(SC_futex_waitv, 0, U(put(100, waiters, sizeof(waiters))), 2, 0, 0, 0);
 	assert_int_equal(v.count, 2);
-	assert_int_equal(field(&v.items[1], FUTEX_KEY_ADDR)->u, U(room + 4));
+	assert_int_equal(field(&v.items[1], FIELD_OF(futex_key, addr))->u, U(room + 4));
 	/* Of a requeue the second key is that of the second address. */
 	v = ASK(SC_futex_op_requeue, 0, U(room), 0x83, 1, 1, U(room + 64));
-	assert_int_equal(field(&args[6], FUTEX_KEY_ADDR)->u, U(room + 64));
+	assert_int_equal(field(&args[6], FIELD_OF(futex_key, addr))->u, U(room + 64));
 }
 
 int main(void)
