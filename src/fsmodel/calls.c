@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which functions stand for which row, from the column `model` of the table and
- * from special.def; and the functions for rows that need none of their own.
+ * Which functions stand for which row, from the column `model` of the table; and
+ * the functions for rows that need none of their own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -232,10 +232,6 @@ WORD(posix_spawn);
 #include "model/syscalls.def"
 #undef SYSCALL
 
-#define MODEL_ROW(name) extern const struct call_row model_##name;
-#include "fsmodel/special.def"
-#undef MODEL_ROW
-
 #define ROW_GENERIC(name) &model_generic
 #define ROW_NOTHING(name) NULL
 #define ROW_UNSUPPORTED(name) NULL
@@ -247,18 +243,12 @@ static const struct call_row *const by_table[ROW_ID_MAX] = {
 #undef SYSCALL
 };
 
-static const struct call_row *const by_list[ROW_ID_MAX] = {
-#define MODEL_ROW(name) [SC_##name] = &model_##name,
-#include "fsmodel/special.def"
-#undef MODEL_ROW
-};
-
 static const struct call_row call_data = { ask_data, apply_data, NULL };
 static const struct call_row call_sync = { ask_sync, NULL, NULL };
 
 static const struct call_row *choose(const struct row *row)
 {
-	const struct call_row *calls = by_list[row->id] ? by_list[row->id] : by_table[row->id];
+	const struct call_row *calls = by_table[row->id];
 
 	if (calls == &model_generic &&
 	    (row->result == RESULT_BYTES_READ || row->result == RESULT_BYTES_WRITTEN))

@@ -14,9 +14,7 @@
  * table): ask() says what the kernel would answer and keeps what it found in
  * struct call; apply() then changes the state, and is called only when the
  * answer was success. Between them stands, for a contradiction, mend().
- * ask() touches what the call looks at, apply() what it changes. A row whose
- * handler is its own (model_<row>) though the table says GENERIC or NOTHING
- * stands in special.def.
+ * ask() touches what the call looks at, apply() what it changes.
  */
 #ifndef FSMODEL_INSIDE_H
 #define FSMODEL_INSIDE_H
