@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "cli/cli.h"
 #include "model/row.h"
-#include "record/recorder.h"
+#include "record/source.h"
 
 #if defined(__x86_64__)
 #define OWN_ARCH ARCH_X86_64
@@ -59,20 +59,20 @@ static bool is_native(const struct row *row)
 #endif
 }
 
-/* Some recorder writes it. */
+/* Some source writes it. */
 static bool is_recorded(const struct row *row)
 {
+	const struct source *const *s;
 	const uint16_t *id;
 
 	if (row->sort != ROW_EVENT)
 		return is_native(row) || row->id == SC_unknown_call;
-#define RECORDER(name)                                                                             \
-	for (id = recorder_##name.events; *id; id++) {                                             \
-		if (*id == row->id)                                                                \
-			return true;                                                               \
+	for (s = sources; *s; s++) {
+		for (id = (*s)->events; *id; id++) {
+			if (*id == row->id)
+				return true;
+		}
 	}
-#include "record/recorders.def"
-#undef RECORDER
 	return false;
 }
 

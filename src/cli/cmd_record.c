@@ -43,7 +43,12 @@ struct options {
 };
 
 static const char *const data_words[] = { "all", "writes", "hash", "none", NULL };
-static const char *const recorder_words[] = { "auto", "ptrace", "inproc", NULL };
+static const char *const recorder_words[] = {
+#define RECORDER(name, source, agent, summary) #name,
+#include "record/recorders.def"
+#undef RECORDER
+	NULL
+};
 static const char *const full_words[] = { "continue", "stop", NULL };
 static const char *const net_words[] = { "on", "audit", "off", NULL };
 static const char *const clock_words[] = { "auto", "vdso", "kernel", NULL };
@@ -352,11 +357,11 @@ static void choose_cache(const struct options *o, struct record_options *ro)
 		(void)mkdir(ro->cache.dir, 0700); /* or there is none */
 }
 
-static const struct recorder *choose_recorder(const struct options *o)
+static const char *choose_recorder(const struct options *o)
 {
 	if (o->recorder == RECORDER_UNSET)
-		return o->untrusted ? &recorder_ptrace : &recorder_auto;
-	return recorder_find(recorder_words[o->recorder]);
+		return o->untrusted ? "ptrace" : "auto";
+	return recorder_words[o->recorder];
 }
 
 /* What a user should know of a recording that is over. */
@@ -424,7 +429,7 @@ static int record_into(const struct cli *cli, const struct options *o, struct re
 	int status;
 
 	if (read_agent_after(&ro->agent_after_calls, &err) < 0 ||
-	    choose_recorder(o)->run(ro, &res, &err) < 0) {
+	    recorder_run(choose_recorder(o), ro, &res, &err) < 0) {
 		if (summary) {
 			(void)fclose(summary); /* nothing was written */
 			(void)unlink(o->summary); /* it would be empty */
@@ -486,7 +491,7 @@ static int record_run(const struct cli *cli, void *options, int nr_operands, cha
 						      : "give a command to run, or --attach PID");
 	memcpy(argv, operands, (size_t)nr_operands * sizeof(*argv));
 	ro.argv = nr_operands ? argv : NULL;
-	if (o->untrusted && (choose_recorder(o) != &recorder_ptrace || o->net != RECORD_NET_ON))
+	if (o->untrusted && (strcmp(choose_recorder(o), "ptrace") != 0 || o->net != RECORD_NET_ON))
 		return cli_fail_with(cli, "--untrusted leaves no choice of a recorder or a net: "
 					  "every call is recorded by ptrace");
 	if (o->attach_pid > INT32_MAX)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every recorder offers: run a command, or attach to a process, and write
- * one trace. A recorder is a `const struct recorder` at the foot of its main
- * file and a line in recorders.def.
+ * Recording a command, or a process that runs: what can be asked for, and what
+ * came of it. The recorders are the rows of recorders.def; each names the
+ * source that runs the program (source.h), and how that uses the agent.
  */
 #ifndef RECORD_RECORDER_H
 #define RECORD_RECORDER_H
@@ -39,6 +39,13 @@ enum record_agent_for {
 	RECORD_AGENT_FOR_ALL,
 };
 
+/* Whether the agent is put into programs. */
+enum record_agent {
+	RECORD_AGENT_NEVER,
+	RECORD_AGENT_IF_POSSIBLE,
+	RECORD_AGENT_ALWAYS, /* else the recording fails */
+};
+
 /* What the agent takes the time from. */
 enum record_clock {
 	RECORD_CLOCK_BEST, /* the processor's counter if it is steady, else as the next */
@@ -63,6 +70,7 @@ struct record_options {
 	enum record_net net; /* of the agent */
 	enum record_clock clock; /* likewise */
 	enum record_agent_for agent_for;
+	enum record_agent agent; /* set by the recorder */
 	bool no_stores; /* what is stored through maps is not looked for */
 	bool untrusted; /* the program may be hostile: no agent, and every call stops */
 	/* Where what it finds in files is kept for later: in a directory that is there; NULL: nowhere. */
@@ -98,20 +106,11 @@ struct record_result {
 	char *caught; /* "CALLS from FILE+0xOFFSET: why", a line each; NULL: no audit */
 };
 
-struct recorder {
-	const char *name;
-	const char *summary;
-	const uint16_t *events; /* ids of the events beside calls that it writes, 0 at the end */
-	/* -errno: the recording failed, and err says why. What the program did is in ret. */
-	int (*run)(const struct record_options *options, struct record_result *ret,
-		   struct err *err);
-};
-
-#define RECORDER(name) extern const struct recorder recorder_##name;
-#include "record/recorders.def"
-#undef RECORDER
-
-/* NULL when there is none of that name. */
-const struct recorder *recorder_find(const char *name);
+/*
+ * Records by the recorder of that name, see recorders.def. -errno: the recording failed, and err says
+ * why. What the program did is in ret.
+ */
+MUST_CHECK int recorder_run(const char *name, const struct record_options *options,
+			    struct record_result *ret, struct err *err);
 
 #endif

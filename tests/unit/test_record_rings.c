@@ -21,6 +21,7 @@
 /* A recording of ourselves, of which only the rings are looked at. */
 struct rig {
 	struct tracer tr;
+	struct session session;
 	struct record_options o;
 	struct record_result res;
 	struct tracee t;
@@ -39,14 +40,15 @@ static void rig_open(struct rig *g, const char *path)
 
 	memset(g, 0, sizeof(*g));
 	g->tr.o = &g->o;
-	g->tr.res = &g->res;
-	g->tr.start_ns = clock_monotonic_ns();
-	assert_int_equal(trace_writer_open(path, &options, &g->tr.writer, &err), 0);
-	g->tr.feed = trace_writer_add_feed(g->tr.writer);
-	g->tr.tree = tree_new(g->tr.feed, &tree_options);
+	g->tr.session = &g->session;
+	g->session.res = &g->res;
+	g->session.start_ns = clock_monotonic_ns();
+	assert_int_equal(trace_writer_open(path, &options, &g->session.writer, &err), 0);
+	g->session.feed = trace_writer_add_feed(g->session.writer);
+	g->session.tree = tree_new(g->session.feed, &tree_options);
 	g->tr.found = found_new();
 	g->tr.aio = aio_new();
-	g->tr.capture = (struct capture){ .memory = &nowhere, .feed = g->tr.feed };
+	g->tr.capture = (struct capture){ .memory = &nowhere, .feed = g->session.feed };
 	assert_int_equal(agent_new(&g->tr, &g->tr.agent, &err), 0);
 	g->slot = calloc(1, WIRE_SLOT_BYTES);
 	g->space.image = &g->image;
@@ -58,21 +60,22 @@ static void rig_open(struct rig *g, const char *path)
 	g->t = (struct tracee){ .tid = getpid(), .pid = getpid(), .state = TRACEE_RUNNING };
 	g->t.agent = &g->at;
 	arena_init(&g->t.arena);
-	g->t.stream = trace_feed_open_stream(g->tr.feed, (uint32_t)getpid(), (uint32_t)getpid());
+	g->t.stream =
+		trace_feed_open_stream(g->session.feed, (uint32_t)getpid(), (uint32_t)getpid());
 }
 
 static void rig_close(struct rig *g)
 {
 	struct err err = { "" };
 
-	assert_int_equal(trace_feed_close_stream(g->tr.feed, g->t.stream), 0);
+	assert_int_equal(trace_feed_close_stream(g->session.feed, g->t.stream), 0);
 	arena_release(&g->t.arena);
-	tree_free(g->tr.tree);
+	tree_free(g->session.tree);
 	found_free(g->tr.found);
 	aio_free(g->tr.aio);
 	capture_release(&g->tr.capture);
 	agent_free(g->tr.agent);
-	assert_int_equal(trace_writer_close(g->tr.writer, &err), 0);
+	assert_int_equal(trace_writer_close(g->session.writer, &err), 0);
 	free(g->slot);
 }
 

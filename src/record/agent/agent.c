@@ -68,7 +68,7 @@ int agent_new(const struct tracer *tr, struct agent **ret, struct err *err)
 		outlive_init(a);
 	a->runs_beside = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	clocks_choose(&a->clocks, tr->o->clock);
-	ticks_init(&a->ticks, tr->start_ns, a->clocks.by_kernel);
+	ticks_init(&a->ticks, tr->session->start_ns, a->clocks.by_kernel);
 	if (tr->o->cache.dir)
 		a->store = site_store_open(tr->o->cache.dir, tr->o->cache.below);
 	rules_build(tr->o->data, tr->o->wanted, &tr->o->paths, a->rules);
@@ -229,7 +229,7 @@ void agent_after_map(struct tracer *tr, struct tracee *t, const struct outcome *
 	fd = -1;
 	if (ip >= space->loader_start && ip < space->loader_end &&
 	    (t->regs[3] & MAP_TYPE) == MAP_PRIVATE && found_stat(t->tid, (int)t->regs[4], &st) &&
-	    tree_may_open(tr->tree, t->tid, st.st_dev)) {
+	    tree_may_open(tr->session->tree, t->tid, st.st_dev)) {
 		/* Another thread may have put something else there. */
 		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)t->tid, (int)t->regs[4]);
 		fd = agent_texts_open(tr, t, name);

@@ -94,7 +94,7 @@ static void touch_paths(struct tracer *tr, struct tracee *t, uint64_t now_ns)
 	int r = 0;
 
 	if (!is_of_descriptor(t))
-		r = tree_touch_made(tr->tree, t->tid, t->row, t->args, now_ns);
+		r = tree_touch_made(tr->session->tree, t->tid, t->row, t->args, now_ns);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 }
@@ -236,7 +236,7 @@ static bool put_record(struct tracer *tr, struct tracee *t, const struct wire_re
 	else if (!r)
 		r = fill_any(tr, t, &m, &ev);
 	tr->capture.policy = tr->data;
-	tree_leave(tr->tree, t->tid, ev.outcome.err);
+	tree_leave(tr->session->tree, t->tid, ev.outcome.err);
 	tr->agent->nr_events++;
 	t->agent->space->nr_calls++;
 	tr->agent->nr_missed += m.before.nr_missed + m.after.nr_missed;
@@ -286,7 +286,7 @@ void drain_give_up(struct tracer *tr, struct tracee *t)
 				.to_ns = tracer_now(tr),
 				.note = "the program has overwritten records of its calls" };
 
-	if (t->agent->is_damaged || tr->silent || !t->stream)
+	if (t->agent->is_damaged || tr->session->is_over || !t->stream)
 		return;
 	t->agent->is_damaged = true;
 	agent_turn_off(tr, t);
@@ -357,7 +357,7 @@ uint64_t drain_thread(struct tracer *tr, struct tracee *t, uint64_t most)
 	from = t->agent->tail;
 	if (head == from)
 		return 0;
-	if (tr->silent || !t->stream) {
+	if (tr->session->is_over || !t->stream) {
 		t->agent->tail = head;
 		b->loader_end = 0; /* texts that it maps now must be seen */
 	} else if (!take_records(tr, t, head, most)) {
@@ -436,7 +436,7 @@ bool drain_begin_call(struct tracer *tr, struct tracee *t, uint64_t call_head, i
 	struct copies in;
 	bool is_good;
 
-	if (tr->silent || t->agent->is_damaged)
+	if (tr->session->is_over || t->agent->is_damaged)
 		return false;
 	is_good = read_begun(tr, t, call_head, result, &rec);
 	if (!is_same_call(t->agent, call_head))
@@ -517,7 +517,7 @@ void agent_settle(struct tracer *tr, bool moving)
 	unsigned int looks = moving ? LOOKS_AT_BEGUN : 0;
 	struct agent_thread *at;
 
-	if (!tr->agent || tr->silent)
+	if (!tr->agent || tr->session->is_over)
 		return;
 	MAP_EACH (&tr->all.by_tid, e) {
 		struct tracee *t = e->value;

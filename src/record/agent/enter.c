@@ -270,7 +270,7 @@ static void begin_image(struct tracer *tr, struct agent_image *im)
 
 	*b = (struct wire_block){ .off = 1,
 				  .alive = outlive_word(tr->agent),
-				  .cpu_tsc = ++tr->agent->nr_images + tr->start_ns };
+				  .cpu_tsc = ++tr->agent->nr_images + tr->session->start_ns };
 }
 
 /*

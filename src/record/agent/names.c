@@ -111,7 +111,7 @@ static bool are_same(const struct tree_changes *a, const struct tree_changes *b)
 
 static void note_changes(struct tracer *tr)
 {
-	struct tree_changes *known = &tr->agent->changes, now = tree_changes(tr->tree);
+	struct tree_changes *known = &tr->agent->changes, now = tree_changes(tr->session->tree);
 
 	if (are_same(known, &now))
 		return;
@@ -134,11 +134,11 @@ void agent_begin_names(struct tracer *tr, struct tracee *t)
 	if (!tr->agent)
 		return;
 	note_changes(tr);
-	if (tree_was_listed(tr->tree, &dev, &ino))
+	if (tree_was_listed(tr->session->tree, &dev, &ino))
 		add_directory(tr->agent, wire_dir(dev, ino));
 	if (!looks_up(tr, t))
 		return;
-	t->agent->plain = tree_is_plain(tr->tree, t->tid, t->row, t->args);
+	t->agent->plain = tree_is_plain(tr->session->tree, t->tid, t->row, t->args);
 	t->agent->plain_at = tr->agent->changes;
 }
 

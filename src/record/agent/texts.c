@@ -117,7 +117,7 @@ int agent_texts_open(struct tracer *tr, const struct tracee *t, const char *name
 
 	/* By now it may be a FIFO, or on a file system that waits for us. */
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    !tree_may_open(tr->tree, t->tid, st.st_dev))
+	    !tree_may_open(tr->session->tree, t->tid, st.st_dev))
 		return -1;
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	return open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -293,7 +293,7 @@ void agent_texts_watch_loader(struct tracer *tr, struct tracee *t)
 	bool may =
 		space->nr_threads == 1 && !space->signalled && !tr->agent->netless &&
 		/* Of what is left out, or of a recording that is over, nothing would be known. */
-		!tr->o->paths.wants && !tr->silent;
+		!tr->o->paths.wants && !tr->session->is_over;
 
 	if (!t->agent->block)
 		return;
@@ -486,7 +486,7 @@ static int open_text(struct tracer *tr, const struct tracee *t, const struct map
 {
 	char name[PATH_MAX + 64];
 
-	if (m->path[0] != '/' || !tree_may_open(tr->tree, t->tid, m->dev))
+	if (m->path[0] != '/' || !tree_may_open(tr->session->tree, t->tid, m->dev))
 		return -1;
 	(void)snprintf(name, sizeof(name), "/proc/%d/root%s", (int)t->pid, m->path);
 	return agent_texts_open(tr, t, name);

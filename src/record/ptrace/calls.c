@@ -218,7 +218,7 @@ static void read_entry(struct tracer *tr, struct tracee *t)
 	if (r >= 0)
 		r = aio_entry(tr->aio, &tr->capture, &call);
 	if (r >= 0)
-		r = tree_touch(tr->tree, t->tid, t->row, t->args, tracer_now(tr));
+		r = tree_touch(tr->session->tree, t->tid, t->row, t->args, tracer_now(tr));
 	agent_begin_names(tr, t);
 	t->entry_denied = tr->memory.denied;
 	t->entry_cut_bytes = tr->capture.truncated_bytes;
@@ -229,9 +229,9 @@ static void read_entry(struct tracer *tr, struct tracee *t)
 
 void tracer_leave_tree(struct tracer *tr, const struct tracee *t, int err)
 {
-	if (tree_is_moving(tr->tree, t->tid))
+	if (tree_is_moving(tr->session->tree, t->tid))
 		agent_settle(tr, false);
-	tree_leave(tr->tree, t->tid, err);
+	tree_leave(tr->session->tree, t->tid, err);
 }
 
 static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome *o)
@@ -263,7 +263,7 @@ static void read_exit(struct tracer *tr, struct tracee *t, const struct outcome 
 		r = found_fill(tr->found, &tr->capture, t->pid, t->tid, t->space, t->row, t->regs,
 			       o, t->args);
 	if (r >= 0 && !o->err && t->row->id == SC_open_by_handle_at)
-		r = tree_touch_opened(tr->tree, t->tid, (int)o->ret, t->regs[2] & O_TRUNC,
+		r = tree_touch_opened(tr->session->tree, t->tid, (int)o->ret, t->regs[2] & O_TRUNC,
 				      tracer_now(tr));
 	/* What could not be read at the entry has waited for the outcome. */
 	note_cut(tr, t, o);
@@ -283,7 +283,8 @@ static void touch_calls_of_others(struct tracer *tr, const struct tracee *t)
 
 		if (other != t && other->state == TRACEE_IN_CALL && other->row &&
 		    !other->unwanted && r >= 0)
-			r = tree_touch_again(tr->tree, other->tid, other->row, other->args);
+			r = tree_touch_again(tr->session->tree, other->tid, other->row,
+					     other->args);
 	}
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
@@ -445,9 +446,10 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	t->is_mmap = t->row->id == SC_mmap;
 	tr->memory.may_wait |= sees_to_faults(t);
 	if (t->row->id == SC_fanotify_mark)
-		tree_note_guard(tr->tree, t->regs[2]);
+		tree_note_guard(tr->session->tree, t->regs[2]);
 	if (agent_at_call(tr, t, info->instruction_pointer,
-			  info->op == PTRACE_SYSCALL_INFO_SECCOMP && t->recorded && !tr->silent)) {
+			  info->op == PTRACE_SYSCALL_INFO_SECCOMP && t->recorded &&
+				  !tr->session->is_over)) {
 		t->state = TRACEE_RUNNING;
 		t->row = NULL;
 		return;
@@ -462,7 +464,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	if (dispatches_calls(t) || sees_to_faults(t))
 		agent_turn_off(tr, t);
 	polled_enter_submit(tr, t);
-	if (!t->recorded || tr->silent) {
+	if (!t->recorded || tr->session->is_over) {
 		bool follows = t->recorded && polled_needs_us(tr, t) && aio_follows(t->row);
 		const struct row *row = t->row;
 
@@ -472,7 +474,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	}
 	witness_before_call(tr, t);
 	agent_settle(tr, false);
-	if (tree_moves_base(tr->tree, t->row))
+	if (tree_moves_base(tr->session->tree, t->row))
 		agent_close_files(tr);
 	t->nr = info->entry.nr;
 	t->unwanted = !wants_call(tr, t);
@@ -481,7 +483,7 @@ static void on_entry(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	if (!t->unwanted) {
 		t->gap_cpu_ns = gap_cpu_ns(tr, t);
 		read_entry(tr, t);
-		if (tree_is_moving(tr->tree, t->tid))
+		if (tree_is_moving(tr->session->tree, t->tid))
 			touch_calls_of_others(tr, t);
 	}
 	/* After its arguments were read: they are recorded as they are. */
@@ -533,7 +535,7 @@ static void note_odd_calls(struct tracer *tr, struct tracee *t, const struct out
 		tr->started = !o->err;
 		tr->exec_err = o->err;
 		if (tr->started)
-			tracer_drop_old(tr);
+			session_drop_old(tr->session);
 	}
 	if (t->row->id == SC_ptrace && o->err == EPERM)
 		tracer_put_loss(tr, &conflict);
@@ -661,7 +663,7 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 	t->is_again = false;
 	clones_put_back(t); /* no child was made */
 	polled_put_back(t);
-	if (t->row && tr->silent) {
+	if (t->row && tr->session->is_over) {
 		follow_unwanted(tr, t, &o);
 		t->row = NULL;
 	}
@@ -674,7 +676,7 @@ void tracer_finish_call(struct tracer *tr, struct tracee *t, struct outcome o, u
 	else
 		cost_add_call(&tr->cost, seen_ns - t->enter_ns);
 	if (!o.err && changes_rights(t->row)) {
-		tree_renew_rights(tr->tree, t->tid);
+		tree_renew_rights(tr->session->tree, t->tid);
 		t->changed_rights = true;
 		agent_note_rights(t);
 	}
@@ -752,11 +754,11 @@ static void end_call(struct tracer *tr, struct tracee *t, const struct __ptrace_
 	bool hides = t->polled.hidden.is_hidden;
 
 	/* The kernel may have read the file, and counts that as the thread's. */
-	if (o.err && t->row && is_exec(t->row) && !tr->silent)
+	if (o.err && t->row && is_exec(t->row) && !tr->session->is_over)
 		witness_begin_again(tr, t);
 	t->has_woken = wakes(t->row, &o);
 	tracer_finish_call(tr, t, o, seen_ns);
-	if (t->execing && t->recorded && !tr->silent) /* whose call was not seen */
+	if (t->execing && t->recorded && !tr->session->is_over) /* whose call was not seen */
 		tracer_finish_exec(tr, t);
 	t->execing = false;
 	if (uses_gs && !o.err)

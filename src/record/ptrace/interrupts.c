@@ -323,7 +323,7 @@ bool interrupts_make_again(struct tracer *tr, struct tracee *t, int64_t *ret)
 	struct broken_call c;
 	int64_t result;
 
-	if (!t->row || tr->silent || registers_broken_call(t->tid, &c) < 0)
+	if (!t->row || tr->session->is_over || registers_broken_call(t->tid, &c) < 0)
 		return false;
 	switch (interrupts_judge(tr, t, &c, &result)) {
 	case INTERRUPTS_AGAIN:

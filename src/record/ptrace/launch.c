@@ -56,6 +56,7 @@ struct launch {
 	const char *path;
 	char **argv;
 	const struct signals *signals; /* as the command shall have them */
+	const struct sigaction *file_size; /* likewise */
 	/* A byte from the child when it may be traced, and one back when it is: its end is the second. */
 	int go[2];
 	struct sock_fprog filter; /* len 0: none */
@@ -80,6 +81,7 @@ static NORETURN void child_main(struct launch *l)
 	(void)close(l->go[0]);
 	/* While nobody traces us, as every call that is seen takes its time; signals are blocked. */
 	signals_restore(l->signals);
+	(void)sigaction(SIGXFSZ, l->file_size, NULL);
 	if (write(l->go[1], "", 1) != 1 || !wait_for_byte(l->go[1]))
 		_exit(127); /* the recorder has died: nobody would see what the command does */
 	(void)sigprocmask(SIG_SETMASK, &l->signals->mask, NULL);
@@ -182,9 +184,11 @@ int tracer_find_program(struct tracer *tr, struct err *err)
 
 int tracer_launch(struct tracer *tr, struct err *err)
 {
-	struct launch l = {
-		.path = tr->path, .argv = tr->o->argv, .signals = &tr->signals, .go = { -1, -1 }
-	};
+	struct launch l = { .path = tr->path,
+			    .argv = tr->o->argv,
+			    .signals = &tr->signals,
+			    .file_size = &tr->session->file_size,
+			    .go = { -1, -1 } };
 	struct tracee *t;
 	unsigned int i;
 	int r;
@@ -193,7 +197,7 @@ int tracer_launch(struct tracer *tr, struct err *err)
 	if (tr->agent ||
 	    (tr->o->wanted && tr->o->on_death == RECORD_DIE_TOO && !filter_refusal())) {
 		/* Programs choose small numbers; another one each time, that none can count on it. */
-		tr->filter_mark = (uint16_t)(0x8000 | tr->start_ns);
+		tr->filter_mark = (uint16_t)(0x8000 | tr->session->start_ns);
 		if (agent_is_netless(tr))
 			filter_build_tell(tr->filter_mark, tr->agent, &l.filter);
 		else
@@ -361,7 +365,8 @@ int tracer_note_process(struct tracer *tr, struct tracee *t, bool before_exec)
 	if (d)
 		(void)closedir(d);
 	lose_sharing(tr, t);
-	return r ? r : tree_touch_descriptors(tr->tree, t->tid, before_exec, tracer_now(tr));
+	return r ? r
+		 : tree_touch_descriptors(tr->session->tree, t->tid, before_exec, tracer_now(tr));
 }
 
 /* It has ended, and is there for its parent alone, or for the other threads of its process. */

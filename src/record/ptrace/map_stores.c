@@ -48,7 +48,7 @@ static int put_found(void *of, const struct stored *found)
 	struct blob_ref ref;
 	int r = 0;
 
-	if (f->tr->silent)
+	if (f->tr->session->is_over)
 		return -ECANCELED;
 	if (keep != CAPTURE_KEEP_NOTHING) {
 		r = capture_piece(&f->tr->capture, keep, found->bytes, found->len_bytes, &ref);
@@ -248,7 +248,7 @@ static void add_map(struct tracer *tr, struct tracee *t, uint64_t start)
 	is_known = found_stat(t->tid, (int)t->regs[4], &st);
 	if ((is_known && !S_ISREG(st.st_mode)) || (tr->o->no_stores && !is_writable))
 		return;
-	r = is_known && !tr->o->no_stores && tree_may_open(tr->tree, t->tid, st.st_dev)
+	r = is_known && !tr->o->no_stores && tree_may_open(tr->session->tree, t->tid, st.st_dev)
 		    ? stores_map(tr->stores, &at, t->pid, (int)t->regs[4],
 				 t->row->id == SC_mmap2 ? t->regs[5] * PAGE : t->regs[5],
 				 is_writable)
@@ -327,7 +327,7 @@ static int make_marks(struct tracee *t, uint64_t ip)
 
 void map_stores_at_instruction(struct tracer *tr, struct tracee *t, uint64_t ip)
 {
-	if (!stores_awaits_marks(tr->stores, t->space) || tr->silent)
+	if (!stores_awaits_marks(tr->stores, t->space) || tr->session->is_over)
 		return;
 	if (stores_give_marks(tr->stores, t->space, t->pid, make_marks(t, ip)))
 		tracer_stop_at_exits(tr, t);

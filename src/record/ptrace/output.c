@@ -30,18 +30,21 @@ enum data_policy tracer_data_policy(struct tracer *tr, const struct tracee *t,
 	return DATA_NONE;
 }
 
-void tracer_be_silent(struct tracer *tr)
+static void end_activity(struct tracer *tr)
 {
-	tr->cut_ns = tracer_now(tr);
-	tree_read_at_once(tr->tree); /* from now on files may change unseen */
-	tr->silent = true;
 	MAP_EACH (&tr->all.by_tid, e)
 		tracer_set_active(tr, e->value, false, tracer_now(tr));
 }
 
+void tracer_end_recording(struct tracer *tr)
+{
+	session_end(tr->session);
+	end_activity(tr);
+}
+
 void tracer_set_active(struct tracer *tr, struct tracee *t, bool active, uint64_t now_ns)
 {
-	if (t->is_active == active || (active && tr->silent))
+	if (t->is_active == active || (active && tr->session->is_over))
 		return;
 	if (active)
 		cost_enter_active(&tr->cost, now_ns);
@@ -53,15 +56,10 @@ void tracer_set_active(struct tracer *tr, struct tracee *t, bool active, uint64_
 
 void tracer_cut_short(struct tracer *tr, int r, const char *why)
 {
-	if (tr->silent)
+	if (tr->session->is_over)
 		return;
-	tracer_be_silent(tr);
-	tr->res->cut_short = true;
-	/* The limit that was asked for is no failure. */
-	if (r == -EXFULL)
-		err_set(&tr->res->why_cut, 0, "the trace has reached its largest size");
-	else
-		err_set(&tr->res->why_cut, r, "%s", why);
+	session_cut_short(tr->session, r, why);
+	end_activity(tr);
 	if (r != -EXFULL && tr->o->on_full == RECORD_STOP && r < 0 && tr->child)
 		(void)kill(tr->child, SIGKILL);
 }
@@ -72,15 +70,15 @@ int tracer_emit(struct tracer *tr, struct tracee *t, struct event *ev)
 	ev->tid = (uint32_t)t->tid;
 	ev->ppid = (uint32_t)t->ppid;
 	ev->pgid = (uint32_t)t->pgid;
-	tr->res->held_ns += ev->held_ns;
-	return trace_feed_event(tr->feed, t->stream, ev);
+	tr->session->res->held_ns += ev->held_ns;
+	return trace_feed_event(tr->session->feed, t->stream, ev);
 }
 
 void tracer_put_event(struct tracer *tr, struct tracee *t, struct event *ev)
 {
 	int r;
 
-	if (tr->silent || !t->stream)
+	if (tr->session->is_over || !t->stream)
 		return;
 	witness_add(tr, t, ev);
 	r = tracer_emit(tr, t, ev);
@@ -136,7 +134,7 @@ void tracer_put_call(struct tracer *tr, struct tracee *t, struct outcome outcome
 
 void tracer_close_stream(struct tracer *tr, struct tracee *t)
 {
-	int r = t->stream ? trace_feed_close_stream(tr->feed, t->stream) : 0;
+	int r = t->stream ? trace_feed_close_stream(tr->session->feed, t->stream) : 0;
 
 	tracer_set_active(tr, t, false, tracer_now(tr));
 	cpu_close(&tr->cpus, &t->cpu);
@@ -147,7 +145,7 @@ void tracer_close_stream(struct tracer *tr, struct tracee *t)
 
 void tracer_put_loss(struct tracer *tr, const struct loss *loss)
 {
-	int r = tr->silent ? 0 : trace_feed_loss(tr->feed, loss);
+	int r = tr->session->is_over ? 0 : trace_feed_loss(tr->session->feed, loss);
 
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");

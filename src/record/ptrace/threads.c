@@ -55,11 +55,11 @@ int tracer_begin_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint6
 	read_status(t, comm);
 	t->state = TRACEE_RUNNING;
 	t->recorded = true;
-	tree_begin_thread(tr->tree, t->tid, clone_flags & CLONE_NEWUSER ? 0 : parent,
+	tree_begin_thread(tr->session->tree, t->tid, clone_flags & CLONE_NEWUSER ? 0 : parent,
 			  clone_flags & CLONE_FS || t->tid != t->pid);
 	tracer_set_active(tr, t, true, tracer_now(tr));
-	t->stream = trace_feed_open_stream(tr->feed, (uint32_t)t->pid, (uint32_t)t->tid);
-	tr->res->nr_threads++;
+	t->stream = trace_feed_open_stream(tr->session->feed, (uint32_t)t->pid, (uint32_t)t->tid);
+	tr->session->res->nr_threads++;
 	arena_init(&a);
 	ev.args[0] = value_int(parent);
 	ev.args[1] = value_uint(clone_flags);
@@ -82,11 +82,11 @@ void tracer_start_thread(struct tracer *tr, struct tracee *t, pid_t parent, uint
 	int r = 0;
 	char comm[32];
 
-	if (tr->silent)
+	if (tr->session->is_over)
 		read_status(t, comm);
 	else
 		r = tracer_begin_thread(tr, t, parent, clone_flags, how);
-	if (!tr->silent && !r && how == START_LAUNCH)
+	if (!tr->session->is_over && !r && how == START_LAUNCH)
 		r = tracer_note_process(tr, t, true);
 	t->state = TRACEE_RUNNING;
 	t->recorded = true; /* or would be */
@@ -252,7 +252,7 @@ void tracer_end_thread(struct tracer *tr, struct tracee *t, int status)
 	witness_end(tr, t);
 	tracer_close_stream(tr, t);
 	tracer_leave_tree(tr, t, -1);
-	tree_end_thread(tr->tree, t->tid);
+	tree_end_thread(tr->session->tree, t->tid);
 	if (t->pid == t->tid) {
 		found_forget(tr->found, t->space);
 		aio_forget(tr->aio, t->pid);
@@ -275,7 +275,7 @@ struct tracee *tracer_exec(struct tracer *tr, struct tracee *t)
 			tracer_end_thread(tr, t, 0);
 			cpu_close(&tr->cpus, &caller->cpu);
 			tracees_rename(&tr->all, caller, leader);
-			tree_rename_thread(tr->tree, (pid_t)former, leader);
+			tree_rename_thread(tr->session->tree, (pid_t)former, leader);
 			caller->exec_former_tid = (pid_t)former;
 			t = caller;
 		}
@@ -316,7 +316,7 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 	struct arena a;
 
 	t->execing = t->changed_rights = false;
-	tree_renew_rights(tr->tree, t->tid);
+	tree_renew_rights(tr->session->tree, t->tid);
 	witness_begin_program(tr, t);
 	if (t->exec_former_tid) {
 		tracer_close_stream(tr, t);
@@ -334,7 +334,7 @@ void tracer_finish_exec(struct tracer *tr, struct tracee *t)
 	tracer_take_held(t, &ev);
 	tracer_put_event(tr, t, &ev);
 	if (args[2].i && geteuid()) {
-		tr->res->nr_without_rights++;
+		tr->session->res->nr_without_rights++;
 		args[0] = value_str(
 			&a,
 			"a program with rights of its own (set-user-id or capabilities): it runs without "

@@ -22,11 +22,6 @@
 
 volatile sig_atomic_t tracer_stop;
 
-uint64_t tracer_now(const struct tracer *tr)
-{
-	return clock_monotonic_ns() - tr->start_ns;
-}
-
 /* With more it is not worth a look at each. */
 #define FEW_THREADS 16u
 
@@ -202,7 +197,7 @@ void tracer_stop_at_exits(struct tracer *tr, struct tracee *t)
 
 static void on_exit_event(struct tracer *tr, struct tracee *t)
 {
-	if (!tr->silent && t->state != TRACEE_NEW)
+	if (!tr->session->is_over && t->state != TRACEE_NEW)
 		map_stores_before_end(tr, t);
 	tracer_resume(tr, t, 0);
 }
@@ -237,7 +232,7 @@ static void expect_child(struct tracer *tr, const struct tracee *t, int event)
 static void undo_break(const struct tracer *tr, struct tracee *t, int signo, int event)
 {
 	if (event == PTRACE_EVENT_STOP ? is_group_stop(signo)
-				       : !tr->silent || signo != (SIGTRAP | 0x80))
+				       : !tr->session->is_over || signo != (SIGTRAP | 0x80))
 		return;
 	interrupts_undo(t);
 	t->is_broken_off &= event != PTRACE_EVENT_STOP;
@@ -266,7 +261,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 	bool plain_signal = !event && signo != (SIGTRAP | 0x80), step = false;
 
 	t->noted_ns = seen_ns;
-	tr->cost.nr_stops += t->recorded && !tr->silent;
+	tr->cost.nr_stops += t->recorded && !tr->session->is_over;
 	tr->cost.nr_trial_stops += !t->recorded;
 	tr->cost.nr_unrecorded_stops += !t->recorded;
 	if (event == PTRACE_EVENT_EXIT) {
@@ -298,7 +293,7 @@ static void on_stop(struct tracer *tr, struct tracee *t, int status)
 		step = on_signal(tr, t, signo);
 	}
 	/* With a filter or such rings the program needs its tracer; without, it can go on alone. */
-	if (tr->silent && !tr->filtered && !polled_needs_us(tr, t)) {
+	if (tr->session->is_over && !tr->filtered && !polled_needs_us(tr, t)) {
 		expect_child(tr, t, event);
 		detach(tr, t, plain_signal ? signo : 0);
 		return;
@@ -361,8 +356,8 @@ static void on_status(struct tracer *tr, pid_t tid, int status)
 	if (!WIFEXITED(status) && !WIFSIGNALED(status))
 		return;
 	if (tid == tr->child) {
-		tr->res->wait_status = status;
-		if (!tr->silent)
+		tr->session->res->wait_status = status;
+		if (!tr->session->is_over)
 			end_cost(tr);
 	}
 	t = tracees_find(&tr->all, tid);
@@ -395,17 +390,18 @@ static void on_tick(struct tracer *tr, uint64_t now)
 	if (tr->o->max_ns > now && tr->o->max_ns < tr->next_tick_ns)
 		tr->next_tick_ns = tr->o->max_ns;
 	tracer_release_orphans(tr);
-	if (tr->silent)
+	if (tr->session->is_over)
 		return;
 	(void)agent_drain_all(tr);
-	r = trace_feed_flush(tr->feed);
+	r = trace_feed_flush(tr->session->feed);
 	if (r < 0)
 		tracer_cut_short(tr, r, "cannot write the trace");
 	else if (tr->o->max_ns && now >= tr->o->max_ns)
 		tracer_cut_short(tr, 0, "the recording has reached its longest time");
 	else if (tracer_stop && !tr->child)
-		tracer_be_silent(tr); /* how the recording of an attached process is meant to end */
-	if (!tr->silent)
+		tracer_end_recording(
+			tr); /* how the recording of an attached process is meant to end */
+	if (!tr->session->is_over)
 		return;
 	tr->waiting.until_ns = 0;
 	interrupt_all(tr);
@@ -424,7 +420,7 @@ static void wait_for_child(struct tracer *tr)
 		if (pid < 0 && errno != EINTR)
 			return; /* its end was seen before it was let go */
 		if (pid == tr->child && (WIFEXITED(status) || WIFSIGNALED(status))) {
-			tr->res->wait_status = status;
+			tr->session->res->wait_status = status;
 			return;
 		}
 	}
@@ -453,7 +449,7 @@ static void stop_with_job(struct tracer *tr)
 			(void)usleep(1000);
 		nr_ms = tid > 0 ? 0 : nr_ms + 1;
 	}
-	if (!tr->silent && trace_feed_flush(tr->feed) < 0)
+	if (!tr->session->is_over && trace_feed_flush(tr->session->feed) < 0)
 		return; /* the next flush will tell */
 	if (jobs_must_stop(tr))
 		jobs_stop(tr);
@@ -520,7 +516,7 @@ void tracer_loop(struct tracer *tr)
 
 	tr->next_tick_ns = tr->tick_ns = TICK_FIRST_NS;
 	if (tr->o->max_ns)
-		tr->waiting.until_ns = tr->start_ns + tr->o->max_ns;
+		tr->waiting.until_ns = tr->session->start_ns + tr->o->max_ns;
 	while (tr->all.by_tid.nr_live) {
 		uint64_t now;
 
@@ -537,6 +533,6 @@ void tracer_loop(struct tracer *tr)
 		if (now >= tr->next_tick_ns || tracer_stop)
 			on_tick(tr, now);
 	}
-	if (tr->child && tr->silent && !tr->filtered)
+	if (tr->child && tr->session->is_over && !tr->filtered)
 		wait_for_child(tr);
 }

@@ -20,7 +20,7 @@
 #include "record/ptrace/tracee.h"
 #include "record/ptrace/waiting.h"
 #include "record/recorder.h"
-#include "record/tree.h"
+#include "record/session.h"
 
 struct process_memory {
 	struct memory memory; /* first: read() gets a pointer to it */
@@ -31,7 +31,7 @@ struct process_memory {
 
 /* What the caller of the recorder had set, for it and for the command. */
 struct signals {
-	struct sigaction interrupt, quit, terminate, hangup, alarm, file_size, child;
+	struct sigaction interrupt, quit, terminate, hangup, alarm, child;
 	bool has_jobs; /* the command is one, and shall be stopped as such */
 	struct jobs_signals jobs;
 	struct itimerval timer;
@@ -46,8 +46,8 @@ struct waker {
 };
 
 struct tracer {
-	const struct record_options *o;
-	struct record_result *res;
+	struct session *session;
+	const struct record_options *o; /* the session's */
 
 	struct tracees all;
 	char path[PATH_MAX]; /* of the command's program */
@@ -55,25 +55,19 @@ struct tracer {
 	pid_t child; /* the launched command; 0 when attached */
 	bool started; /* its execve succeeded */
 	int exec_err; /* or why it did not */
-	char *aside; /* where the trace is that this one will replace; NULL: none */
 	bool filtered; /* a seccomp filter chooses the calls: between them threads run free */
 	uint16_t filter_mark; /* of the stops that it makes */
-	bool silent; /* recording has ended, the program has not */
 
-	struct trace_writer *writer;
-	struct trace_feed *feed;
 	struct process_memory memory;
 	struct capture capture;
 	struct found *found;
 	struct open_ids open_ids; /* of the descriptors that were there when the recording began */
 	struct aio *aio;
-	struct tree *tree;
 	struct stores *stores; /* through maps */
 	bool stops_at_exits; /* threads, as far as they could be told */
 	struct agent *agent; /* NULL: no agent is put into programs */
 	struct witness_audit audit;
 
-	uint64_t start_ns; /* of the monotonic clock */
 	uint64_t next_tick_ns, tick_ns;
 	struct waiting waiting;
 	uint64_t watched_ns; /* rings that nobody polls, the last time (polled.h) */
@@ -87,10 +81,12 @@ struct tracer {
 	uint64_t nr_own_reads, own_bytes; /* of the trace itself, by the program */
 	enum data_policy data; /* what was asked for, or nothing, from then on */
 	uint64_t no_data_ns;
-	uint64_t cut_ns; /* when the recording has ended, if the program had not */
 };
 
-uint64_t tracer_now(const struct tracer *tr);
+static inline uint64_t tracer_now(const struct tracer *tr)
+{
+	return session_now(tr->session);
+}
 
 /* Where the command's program is. Before anything is written. */
 MUST_CHECK int tracer_find_program(struct tracer *tr, struct err *err);
@@ -113,9 +109,6 @@ void tracer_resume(struct tracer *tr, struct tracee *t, int signo);
 /* Whether the thread is in no waiting call: for the cost of tracing. */
 void tracer_set_active(struct tracer *tr, struct tracee *t, bool active, uint64_t now_ns);
 
-/* There is something to record: what was recorded under the same name before is replaced by it. */
-void tracer_drop_old(struct tracer *tr);
-
 /* Writing (output.c). */
 
 /*
@@ -127,7 +120,7 @@ enum data_policy tracer_data_policy(struct tracer *tr, const struct tracee *t,
 				    const struct outcome *o);
 
 /* The recording ends as it was meant to, before the program does. */
-void tracer_be_silent(struct tracer *tr);
+void tracer_end_recording(struct tracer *tr);
 /* It ends too early: the program goes on alone where it can. */
 void tracer_cut_short(struct tracer *tr, int r, const char *why);
 /* Appends an event of this thread; row and arguments are given, ids and stream filled in. */

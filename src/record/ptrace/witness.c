@@ -235,7 +235,7 @@ void witness_compare(struct tracer *tr, struct tracee *t, bool runs)
 	struct witness *w = &t->witness;
 	uint64_t reads, writes;
 
-	if (!w->is_counting || !t->agent || tr->silent || !ask_kernel(t, &reads, &writes))
+	if (!w->is_counting || !t->agent || tr->session->is_over || !ask_kernel(t, &reads, &writes))
 		return;
 	agent_drain(tr, t);
 	if (differ(tr, t, &w->reads, reads, runs, &notes_of_files) ||
@@ -248,7 +248,7 @@ void witness_end(struct tracer *tr, struct tracee *t)
 	struct witness *w = &t->witness;
 	uint64_t now;
 
-	if (w->counts_calls && !tr->silent && kernel_calls_read(w->calls_fd, &now)) {
+	if (w->counts_calls && !tr->session->is_over && kernel_calls_read(w->calls_fd, &now)) {
 		tr->audit.nr_compared++;
 		(void)differ(tr, t, &w->calls, now, false, &notes_of_calls);
 	}
