@@ -3,6 +3,7 @@
 #include "replay/build.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -268,13 +269,15 @@ char *build_string(struct builder *b, const struct value *v)
 	const struct data *d = v->type == VALUE_DATA ? v->data : NULL;
 	char *s;
 
-	if (!d || d->kept_bytes != d->len_bytes || d->len_bytes > PATH_BYTES_MAX) {
+	/* The kernel reads no string beyond PATH_MAX, so the rest makes no difference. */
+	if (!d || (d->kept_bytes != d->len_bytes && d->kept_bytes < PATH_MAX) ||
+	    d->kept_bytes > PATH_BYTES_MAX) {
 		b->unbuilt = true;
 		return NULL;
 	}
-	s = build_alloc(b, d->len_bytes + 1, 1);
-	if (s && d->len_bytes)
-		copy_data(b, d, (uint8_t *)s, d->len_bytes);
+	s = build_alloc(b, d->kept_bytes + 1, 1);
+	if (s && d->kept_bytes)
+		copy_data(b, d, (uint8_t *)s, d->kept_bytes);
 	return s;
 }
 

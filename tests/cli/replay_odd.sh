@@ -138,6 +138,13 @@ def copies():
     gives(15000, "sendfile", out, fd, None, 100000)
     gives(-errno.EINVAL, COPY_FILE_RANGE, fd, None, out, None, 10, 1)
 
+def names():
+    for nr in (4095, 4096, 5000, 70000):
+        path = b"/" * (nr - 1) + b"z"
+        gives(-errno.ENOENT if nr == 4095 else -errno.ENAMETOOLONG, "rmdir", path)
+        gives(-errno.ENAMETOOLONG, "rename", b"f", path + b"z")
+    gives(-errno.ERANGE, "fsetxattr", fd, b"user." + b"n" * 70000, b"v", 1, 0)
+
 def huge():
     h = call("memfd_create", b"h", 4)
     if h < 0 or call("ftruncate", h, 1 << 21) < 0:
@@ -152,7 +159,7 @@ for name in sys.argv[1:]:
     globals()[name]()
 END
 
-for what in 'descriptors addresses lengths copies' 'maps direct requests'; do
+for what in 'descriptors addresses lengths copies' 'maps direct requests' names; do
 	rm -rf w D
 	# One word for each function.
 	"$REPRISE" record -q -f -o odd.trace -- python3 odd.py $what >out 2>err &&
