@@ -27,8 +27,8 @@ MOST_ENFORCED = 0.01
 # Set-id bits are applied with --privileged-metadata only.
 MODE_BITS = 0o1777
 MAX_TRACE = "2G"
-# Programs as the system has them, not as a user installed them in his home.
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Programs as the system has them first, none that a user installed in his home.
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"
 
 # What can be wrong; a row explains each of them by its own text.
 KINDS = {

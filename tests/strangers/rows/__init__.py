@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from typing import Dict
 
 # Limitations that several rows meet.
-SET_ID = "set-id bits are applied with --privileged-metadata only, but `stat` is compared with them"
-SOCKET = "the name that a local socket is bound to is not made"
-LONG_NAME = "names of more than 4095 bytes, which fail with ENAMETOOLONG, are not in the plan"
 BY_DESIGN = "the program tries what must fail for reasons of its environment, which are enforced"
 RACE = "calls that overlap on one file; nothing in the trace says which came first"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Archivers, compressors, backup."""
 
-from rows import SET_ID, Row
+from rows import Row
 from rows.files import TREE
 
 ROWS = [
@@ -38,7 +38,6 @@ mkdir y z; tar -xzf x.tgz -C y; tar -cf - t | tar -xf - -C z; tar -xf x.tar -C z
     ),
     Row(
         "bsdtar", "bsdtar=libarchive-tools",
-        explained={"mismatches": "files of the initial tree are made without their holes, which lseek(SEEK_HOLE) finds"},
         shows="another tar: pax headers, sparse files, mtree and zip formats",
         prepare=TREE + "truncate -s 200k t/sparse; echo end >>t/sparse",
         run="bsdtar -cf x.tar --format=pax t; bsdtar -caf x.zip t; bsdtar -cf x.mtree --format=mtree t; mkdir y z; bsdtar -xpSf x.tar -C y; bsdtar -xf x.zip -C z; find t | bsdcpio -o -H newc >n 2>/dev/null",
@@ -86,7 +85,6 @@ restic -q -r r forget --keep-last 1 --prune; restic -q -r r check; restic -q -r 
     ),
     Row(
         "rdiff-backup", "rdiff-backup",
-        explained={"mismatches": SET_ID},
         shows="increments, hard links and metadata files, a restore of an older state",
         prepare=TREE,
         run="""rdiff-backup --current-time 1600000000 t b; echo more >>t/a/1; rm t/a/2; rdiff-backup --current-time 1600003600 t b

@@ -62,7 +62,6 @@ echo 'fn main() { println!("{}", y::add(1, 2)); }' >x/src/main.rs; grep -q 'fn a
     ),
     Row(
         "go", "go=golang-go",
-        explained={"mismatches": "a directory that several threads read in turn: each lane compares only what it read itself"},
         shows="a compiler in Go, with many threads and a build cache of content-addressed files",
         prepare=r"""mkdir m; cd m; printf 'module m\ngo 1.19\n' >go.mod; printf 'package main\nimport "os"\nfunc main() { os.WriteFile("out", []byte("x"), 0644) }\n' >m.go""",
         run="export GOCACHE=$PWD/cache GOPATH=$PWD/path CGO_ENABLED=0 GOFLAGS=-p=2 GOTELEMETRY=off; cd m; go vet .; go build -o m; ./m",

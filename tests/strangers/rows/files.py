@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Everyday tools on files and directories, packages, indexes."""
 
-from rows import SET_ID, Row
+from rows import Row
 
 TREE = r"""
 mkdir -p t/a/b t/c
@@ -76,14 +76,12 @@ printf 'MANDB_MAP %s/man %s/cache\nMANDATORY_MANPATH %s/man\n' "$PWD" "$PWD" "$P
     ),
     Row(
         "updatedb", "updatedb.plocate=plocate plocate",
-        explained={"mismatches": SET_ID},
         shows="a database of names, built by threads and io_uring, replaced by a rename",
         prepare=TREE,
         run="o='-U t -l no --prunepaths= -o db'; updatedb.plocate $o; rm -r t/a/b; mkdir t/new; updatedb.plocate $o; plocate -d db new >out; plocate -d db -c t >>out",
     ),
     Row(
         "procmail", "procmail formail=procmail",
-        explained={"mismatches": SET_ID},
         shows="delivery into an mbox with locks and into a maildir by links, several at once",
         prepare=r"""mkdir box; printf 'MAILDIR=%s\nLOGFILE=log\n:0:\n* ^Subject: odd\nmbox\n:0\nmaildir/\n' "$PWD" >rc
 for i in 1 2 3 4 5 6 7 8; do printf 'From a@b Mon Jan  1 00:00:00 2024\nFrom: a@b\nSubject: %s\n\ntext %s\n' $([ $((i % 2)) = 0 ] && echo even || echo odd) $i; done >in""",
@@ -91,7 +89,6 @@ for i in 1 2 3 4 5 6 7 8; do printf 'From a@b Mon Jan  1 00:00:00 2024\nFrom: a@
     ),
     Row(
         "maildrop", "maildrop maildirmake=maildrop",
-        explained={"mismatches": SET_ID},
         shows="delivery by a filter, with a quota file and dot locks",
         prepare=r"""maildirmake m; printf 'if (/^Subject: odd/)\n{\nto "mbox"\n}\nto "m"\n' >filter; chmod 600 filter""",
         run=r"""for i in 1 2 3 4 5 6; do printf 'From: a@b\nSubject: %s\n\ntext\n' $([ $((i % 2)) = 0 ] && echo even || echo odd) | maildrop $PWD/filter & done; wait; printf 'From: a@b\n\nx\n' | reformail -A 'X: y' >f""",
@@ -166,7 +163,6 @@ for i in 1 2 3; do echo $i >d/$i; done; mv d/1 d/4; rm d/2; sleep 0.2; kill $p; 
     ),
     Row(
         "imagemagick", "convert=imagemagick",
-        explained={"mismatches": SET_ID},
         shows="images through a cache of pixels in a file, several outputs",
         prepare="",
         run="export MAGICK_MEMORY_LIMIT=100KB MAGICK_MAP_LIMIT=200KB MAGICK_THREAD_LIMIT=1; convert -size 64x64 plasma:red-blue a.png; convert a.png -rotate 30 -resize 50% b.jpg; mogrify -negate b.jpg; montage a.png b.jpg -geometry 64x64 m.gif; identify a.png b.jpg m.gif >out",

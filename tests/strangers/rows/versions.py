@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Version control."""
 
-from rows import SET_ID, Row
+from rows import Row
 
 ROWS = [
     Row(
@@ -19,7 +19,6 @@ hg update -q 1; echo x >g; hg add -q g; hg commit -q -m side -d '0 0'; hg merge 
     ),
     Row(
         "subversion", "svn=subversion svnadmin=subversion",
-        explained={"mismatches": SET_ID},
         shows="a repository of revision files and an SQLite database in the working copy",
         run=r"""svnadmin create r; u=file://$PWD/r; svn checkout -q $u w; cd w; for i in 1 2 3; do seq $i 200 >f$i; svn add -q f$i; svn commit -q -m $i; done
 svn copy -q f1 g; svn mkdir -q d; svn move -q f2 d/; svn commit -q -m moved; svn update -q; svn revert -q -R .; svnadmin dump -q ../r >../dump; svnadmin pack -q ../r; svnadmin verify -q ../r""",
