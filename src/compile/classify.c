@@ -152,10 +152,26 @@ static bool may_be_half(const struct row *row)
 	return row->result == RESULT_BYTES_COPIED && row->id != SC_copy_file_range;
 }
 
+/*
+ * A name that leads to a descriptor of what is no storage: /dev/stdout, where that is a
+ * socket, or a pipe from outside. An open of it has its own ways.
+ */
+static bool names_no_storage(const struct fsmodel *m, const struct event *ev,
+			     const struct facts *facts)
+{
+	for (size_t i = 0; ev->row->result != RESULT_NEW_FD && i < facts->fd_paths.len; i++) {
+		const struct fd_ref ref = { .fd = facts->fd_paths.items[i].fd };
+
+		if (!is_storage(m, &ref))
+			return true;
+	}
+	return false;
+}
+
 static bool is_on_storage(const struct fsmodel *m, const struct event *ev,
 			  const struct facts *facts)
 {
-	bool any = false, all = true;
+	bool any = false, all = !names_no_storage(m, ev, facts);
 
 	/* Each of its requests is for itself: a replay leaves out those about something else. */
 	if (ev->row->id == SC_io_uring_enter || ev->row->id == SC_io_submit)

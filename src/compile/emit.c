@@ -317,9 +317,9 @@ static void translate_fd_paths(struct compiler *c, const struct facts *facts)
 {
 	for (size_t i = 0; i < facts->fd_paths.len; i++) {
 		const struct fd_path *p = &facts->fd_paths.items[i];
-		const struct data *d = p->where->data;
+		const struct data *d = p->where ? p->where->data : NULL;
 
-		if (p->fd->slot >= 0 && p->rest <= d->kept_bytes && d->bytes)
+		if (d && p->fd->slot >= 0 && p->rest <= d->kept_bytes && d->bytes)
 			*p->where = plan_put_fd_path(&c->arena, (uint32_t)p->fd->slot,
 						     d->bytes + p->rest, d->kept_bytes - p->rest);
 	}

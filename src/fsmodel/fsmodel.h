@@ -93,7 +93,7 @@ struct fd_copy {
 
 /* A pathname that leads through a descriptor (/proc/self/fd/N, /dev/fd/N, /dev/stdin). */
 struct fd_path {
-	struct value *where; /* the PATH argument */
+	struct value *where; /* the PATH argument; NULL: it got there by a symlink */
 	struct res *fd;
 	uint32_t rest; /* offset of what follows the number in its bytes */
 };

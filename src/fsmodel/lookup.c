@@ -640,12 +640,13 @@ static int enter_magic(struct walk *w)
 static void note_fd_path(struct walk *w, const struct part *p, const struct magic *magic,
 			 struct descriptor *d)
 {
-	struct fd_path ref = { .where = (struct value *)(uintptr_t)w->path,
-			       .fd = &d->res,
-			       .rest = (uint32_t)(magic->after - w->first_s) };
+	struct fd_path ref = { .fd = &d->res };
 
-	/* Not one that stands in a symlink. */
-	if (!w->c->quiet && !w->force && p->end == w->first_end)
+	if (p->end == w->first_end) {
+		ref.where = (struct value *)(uintptr_t)w->path;
+		ref.rest = (uint32_t)(magic->after - w->first_s);
+	}
+	if (!w->c->quiet && !w->force)
 		VEC_PUSH(&w->c->facts->fd_paths, ref);
 }
 

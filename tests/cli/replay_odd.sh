@@ -240,6 +240,17 @@ os.lseek(fd, 0, os.SEEK_END)' >out 2>err && run 0 init end.trace D && echo 1 >"D
 	run 1 replay --no-init --json end.trace D && json 'd["mismatches"] >= 1 and "lseek" in [m["call"] for m in d["first_mismatches"]]'
 ok $? 'an end that is elsewhere is a mismatch'
 
+# Names that lead to a pipe from outside; a listing with devices, for which a run has files.
+rm -rf D link
+ln -s /dev/stdout link
+"$REPRISE" record -q -f -o names.trace -- python3 -c 'import os
+for name in ("/dev/stdout", "/proc/self/fd/1", "link"):
+    os.stat(name)
+    os.access(name, os.W_OK)
+os.listdir("/dev")' 2>err | cat >out && run 0 replay --json names.trace D && json 'd["mismatches"] == 0 and d["unbuilt"] == 0' &&
+	run 0 verify names.trace D
+ok $? 'names of what a replay does not have'
+
 # A file of huge pages cannot be written to, not even where maps are not made.
 rm -rf w D
 "$REPRISE" record -q -f -o odd.trace -- python3 odd.py huge >out 2>err
